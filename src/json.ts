@@ -1,0 +1,293 @@
+// Strict JSON admission and writing. Every byte from a client, a server or a file passes here once.
+
+/** A number whose decimal source must survive: an integer beyond 2^53-1, `1.0`, `1e3`, `-0`.
+ *  Made by `JSON.rawJSON`, so `JSON.stringify` writes the source back digit for digit.
+ *  `brand` is for the compiler only: no value carries it. */
+export type Exact = { readonly rawJSON: string; readonly brand: symbol }
+
+/** Any admitted JSON value. Objects have no prototype, so a key can only be the sender's own. */
+export type Json = null | boolean | number | string | Exact | readonly Json[] | JsonObject
+export interface JsonObject {
+  readonly [key: string]: Json | undefined
+}
+
+/** Ceilings of one document. `bytes` is the length of the text; `depth` counts open brackets;
+ *  `keys` are those of one object; `nodes` are all values of the document. */
+export type JsonLimits = {
+  readonly bytes: number
+  readonly depth: number
+  readonly keys: number
+  readonly nodes: number
+}
+
+/** design.md 3: request 4 MiB. */
+export const REQUEST_LIMITS: JsonLimits = {
+  bytes: 4 * 1024 * 1024,
+  depth: 64,
+  keys: 10_000,
+  nodes: 200_000,
+}
+/** design.md 3: upstream message 16 MiB. */
+export const UPSTREAM_LIMITS: JsonLimits = { ...REQUEST_LIMITS, bytes: 16 * 1024 * 1024 }
+
+/** Why a text was not admitted; a closed list. */
+export type JsonProblem =
+  | 'syntax'
+  | 'utf8'
+  | 'surrogate'
+  | 'duplicate_key'
+  | 'proto_key'
+  | 'number_range'
+  | 'too_long'
+  | 'too_deep'
+  | 'too_many_keys'
+  | 'too_many_nodes'
+
+/** Where the value of a top-level member stands in `text`, in UTF-16 units, end exclusive. */
+export type Span = readonly [start: number, end: number]
+
+export type Parsed =
+  | {
+      readonly kind: 'json'
+      readonly value: Json
+      readonly text: string
+      /** Spans of the members of the top-level object; empty when the document is no object. */
+      readonly spans: ReadonlyMap<string, Span>
+    }
+  | { readonly kind: 'refused'; readonly problem: JsonProblem; readonly at: number }
+
+/** True for a number that is kept as source text. */
+export const isExact = (value: unknown): value is Exact => rawJson.isRawJSON(value)
+/** True for a JSON object (not null, not an array, not a source-kept number). */
+export const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !rawJson.isRawJSON(value)
+
+// lib.es2024 does not know JSON.rawJSON; Node has it since 21.
+const rawJson = JSON as unknown as {
+  rawJSON(source: string): Exact
+  isRawJSON(value: unknown): boolean
+}
+
+class Refusal {
+  readonly problem: JsonProblem
+  readonly at: number
+  constructor(problem: JsonProblem, at: number) {
+    this.problem = problem
+    this.at = at
+  }
+}
+
+/** The whole of `bytes` is one JSON document inside `limits`, or the first problem and its offset.
+ *  Never throws and never recurses deeper than `limits.depth`. */
+export function parseJson(bytes: Uint8Array, limits: JsonLimits): Parsed {
+  if (bytes.length > limits.bytes) return { kind: 'refused', problem: 'too_long', at: limits.bytes }
+  let text: string
+  try {
+    text = decoder.decode(bytes)
+  } catch {
+    return { kind: 'refused', problem: 'utf8', at: 0 }
+  }
+  return parseText(text, limits)
+}
+
+// fatal: bytes that are not UTF-8 are refused, not replaced; ignoreBOM: a BOM stays and is a syntax error.
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** As `parseJson`, for text that is already decoded (`limits.bytes` is not checked). */
+export function parseText(text: string, limits: JsonLimits): Parsed {
+  const reader = new Reader(text, limits)
+  try {
+    const value = reader.document()
+    return { kind: 'json', value, text, spans: reader.spans }
+  } catch (error) {
+    if (error instanceof Refusal) return { kind: 'refused', problem: error.problem, at: error.at }
+    throw error
+  }
+}
+
+/** The JSON text of an admitted value; source-kept numbers come out as they came in. */
+export const writeJson = (value: Json): string => JSON.stringify(value)
+
+/** An own member of an admitted object, or undefined. */
+export const member = (value: Json | undefined, key: string): Json | undefined =>
+  isObject(value) ? value[key] : undefined
+
+/** A prototype-less object of these members; undefined members are left out. */
+export function object(members: { readonly [key: string]: Json | undefined }): JsonObject {
+  const made = Object.create(null) as Record<string, Json>
+  for (const [key, value] of Object.entries(members)) if (value !== undefined) made[key] = value
+  return made
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
+
+function decode(literal: string): string | undefined {
+  try {
+    return JSON.parse(literal) as string
+  } catch {
+    return undefined
+  }
+}
+
+// A class, against the house rule of closures: one object a document keeps the reader monomorphic,
+// which on the path of every message is worth a third of the time.
+class Reader {
+  readonly spans = new Map<string, Span>()
+  readonly #text: string
+  readonly #limits: JsonLimits
+  #at = 0
+  #nodes = 0
+
+  constructor(text: string, limits: JsonLimits) {
+    this.#text = text
+    this.#limits = limits
+  }
+
+  document(): Json {
+    this.#space()
+    const value = this.#value(0)
+    this.#space()
+    if (this.#at < this.#text.length) this.#fail('syntax')
+    return value
+  }
+
+  #fail(problem: JsonProblem): never {
+    throw new Refusal(problem, this.#at)
+  }
+
+  #space(): void {
+    for (;;) {
+      const code = this.#text.charCodeAt(this.#at)
+      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return
+      this.#at++
+    }
+  }
+
+  #value(depth: number): Json {
+    if (++this.#nodes > this.#limits.nodes) this.#fail('too_many_nodes')
+    switch (this.#text.charCodeAt(this.#at)) {
+      case QUOTE:
+        return this.#string()
+      case 0x7b:
+        return this.#object(depth + 1)
+      case 0x5b:
+        return this.#array(depth + 1)
+      case 0x74:
+        return this.#word('true', true)
+      case 0x66:
+        return this.#word('false', false)
+      case 0x6e:
+        return this.#word('null', null)
+      default:
+        return this.#number()
+    }
+  }
+
+  #word<T extends Json>(word: string, value: T): T {
+    if (!this.#text.startsWith(word, this.#at)) this.#fail('syntax')
+    this.#at += word.length
+    return value
+  }
+
+  #object(depth: number): JsonObject {
+    if (depth > this.#limits.depth) this.#fail('too_deep')
+    const made = Object.create(null) as Record<string, Json>
+    let keys = 0
+    this.#at++
+    this.#space()
+    if (this.#text.charCodeAt(this.#at) === 0x7d) {
+      this.#at++
+      return made
+    }
+    for (;;) {
+      if (++keys > this.#limits.keys) this.#fail('too_many_keys')
+      const key = this.#key(made)
+      const start = this.#at
+      made[key] = this.#value(depth)
+      if (depth === 1) this.spans.set(key, [start, this.#at])
+      if (this.#closes(0x7d)) return made
+    }
+  }
+
+  /** A key that is new in `made`, and the colon after it. */
+  #key(made: Readonly<Record<string, Json>>): string {
+    if (this.#text.charCodeAt(this.#at) !== QUOTE) this.#fail('syntax')
+    const key = this.#string()
+    // An assignment to it would set a prototype in any program that reads the message less carefully.
+    if (key === '__proto__') this.#fail('proto_key')
+    if (key in made) this.#fail('duplicate_key')
+    this.#space()
+    if (this.#text.charCodeAt(this.#at) !== 0x3a) this.#fail('syntax')
+    this.#at++
+    this.#space()
+    return key
+  }
+
+  #array(depth: number): readonly Json[] {
+    if (depth > this.#limits.depth) this.#fail('too_deep')
+    const made: Json[] = []
+    this.#at++
+    this.#space()
+    if (this.#text.charCodeAt(this.#at) === 0x5d) {
+      this.#at++
+      return made
+    }
+    for (;;) {
+      made.push(this.#value(depth))
+      if (this.#closes(0x5d)) return made
+    }
+  }
+
+  /** After a member: true at the closing bracket, false after a comma. */
+  #closes(bracket: number): boolean {
+    this.#space()
+    const code = this.#text.charCodeAt(this.#at)
+    if (code !== bracket && code !== 0x2c) this.#fail('syntax')
+    this.#at++
+    if (code === bracket) return true
+    this.#space()
+    return false
+  }
+
+  #string(): string {
+    const start = ++this.#at
+    for (;;) {
+      const code = this.#text.charCodeAt(this.#at)
+      if (code === QUOTE) return this.#text.slice(start, this.#at++)
+      if (code === BACKSLASH) return this.#escaped(start)
+      // NaN (the end of the text) fails here too; written so that the common case is one comparison.
+      if (!(code >= 0x20)) this.#fail('syntax')
+      this.#at++
+    }
+  }
+
+  /** The string that began at `start` and holds an escape. Its end is found here, its escapes are
+   *  decoded by JSON.parse, which knows the same grammar and is native. */
+  #escaped(start: number): string {
+    for (;;) {
+      const code = this.#text.charCodeAt(this.#at)
+      if (code === QUOTE) break
+      if (!(code >= 0x20)) this.#fail('syntax')
+      this.#at += code === BACKSLASH ? 2 : 1
+    }
+    this.#at++
+    const made = decode(this.#text.slice(start - 1, this.#at))
+    if (made === undefined) return this.#fail('syntax')
+    if (!made.isWellFormed()) this.#fail('surrogate')
+    return made
+  }
+
+  #number(): number | Exact {
+    NUMBER.lastIndex = this.#at
+    const source = NUMBER.exec(this.#text)?.[0]
+    if (source === undefined) return this.#fail('syntax')
+    const value = Number(source)
+    if (!Number.isFinite(value)) this.#fail('number_range')
+    this.#at += source.length
+    return String(value) === source && Math.abs(value) <= Number.MAX_SAFE_INTEGER
+      ? value
+      : rawJson.rawJSON(source)
+  }
+}

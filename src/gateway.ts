@@ -1,0 +1,444 @@
+// THE HALL: a call walks through its stages in plain sight, and nothing is sent without a ticket.
+
+import { type Answer, type Call, type Client, isFailure } from './call.ts'
+import { canonical, sha256 } from './canonical.ts'
+import type { Code, Decision, Facts, Failure } from './decision.ts'
+import { type JsonObject, object, writeJson } from './json.ts'
+import type { Draft, Outcome } from './ledger/entry.ts'
+import { admits, advertise, decide, firstUse, keyOf, tell } from './policy/decide.ts'
+import type { PolicySet } from './policy/set.ts'
+import type {
+  Attempt,
+  Clock,
+  Closing,
+  Digest,
+  Listed,
+  ListKind,
+  Opened,
+  Shown,
+  Store,
+  Stored,
+  Ticket,
+  Upstreams,
+  Watch,
+} from './ports.ts'
+import { echo, refusalOf, type Reply } from './refusal.ts'
+
+/** Everything the hall touches. `policy` gives the set in force; `random` 32 fresh hex digits; `broken` is
+ *  told of a record that failed where no caller waits any more; `views` remembers, a client and list, the
+ *  digest of what was last shown, and is the hall's own. */
+export type Doors = {
+  readonly store: Store
+  readonly upstreams: Upstreams
+  readonly policy: () => PolicySet
+  readonly clock: Clock
+  readonly random: () => string
+  readonly broken: (error: unknown) => void
+  readonly views: Map<string, string>
+}
+
+/** What a call may use while it runs: where progress and logs go, and the client's wish to stop. */
+export type Line = { readonly watch: Watch; readonly signal: AbortSignal }
+
+/** Views remembered before all are forgotten; forgetting costs one more record a view, nothing else. */
+const MAX_VIEWS = 10_000
+/** Failed checks that one record names. */
+const MAX_FAILURES = 20
+const PRINTABLE = /^[\x20-\x7e]{1,128}$/
+
+/** Decides one call, records the decision, sends it if it is allowed and records what came of it; in this
+ *  order, each before the next. Rejects only with a `Fault` of the store: `not_recorded` (nothing was
+ *  sent) or `outcome_not_recorded` (it was sent). */
+export async function handle(call: Call, doors: Doors, line: Line): Promise<Reply> {
+  const set = doors.policy()
+  const args = doors.store.digest(canonical(call.args))
+  const page: Page = { call, set, args, doors }
+
+  const facts = await learn(page)
+  if (facts === 'down') return refuse(page, null, downFailure)
+  const decision = decide(call, set, facts)
+  if (decision.effect === 'deny') return refuse(page, facts, ...decision.failures)
+  if (line.signal.aborted) return refuse(page, facts, cancelledFailure)
+
+  const opened = await doors.store.open(intent(page, decision, facts))
+  if (opened.kind !== 'ticket') return withoutSending(page, opened)
+
+  const attempt = await doors.upstreams.attempt(opened.ticket, send(page, decision, line))
+  await record(page, opened.ticket, attempt, { key: decision.key, signal: line.signal })
+  return line.signal.aborted ? { kind: 'silent' } : outward(page, attempt)
+}
+
+/** What this client may see of one kind: the items of every upstream that could be allowed, in the order
+ *  of the configuration, each as it is advertised to this client. Tools seen for the first time are
+ *  pinned before they are shown; a changed view has its record before it is returned. */
+export async function list(
+  client: Client,
+  kind: ListKind,
+  doors: Doors,
+): Promise<{ readonly shown: readonly Shown[]; readonly complete: boolean }> {
+  const set = doors.policy()
+  const { names } = doors.upstreams
+  const lists = await Promise.all(names.map((name) => doors.upstreams.list(name, kind)))
+  const shown: Shown[] = []
+  for (const [at, upstream] of names.entries()) {
+    const listed = lists[at]
+    if (listed !== undefined) shown.push(...(await visible({ client, set, doors }, kind, upstream, listed)))
+  }
+  const text = shown.map((one) => `${one.upstream} ${one.definition.hash}`).join('\n')
+  await recordView(doors, client, { method: LIST_METHODS[kind], text, items: shown.length })
+  return { shown, complete: lists.every((listed) => listed.complete) }
+}
+
+/** Writes the record of a view (list, discover, initialize) when it is not the one last shown to this
+ *  client by this process. `text` identifies the view; only its digest is recorded. */
+export async function recordView(
+  doors: Doors,
+  client: Client,
+  view: { readonly method: string; readonly text: string; readonly items: number },
+): Promise<void> {
+  const digest = sha256(view.text)
+  const place = `${client.name} ${client.profile} ${view.method}`
+  if (doors.views.get(place) === digest) return
+  await doors.store.append({
+    ...blank(doors, client),
+    kind: 'view',
+    method: view.method,
+    decision: 'allow',
+    outcome: 'observed',
+    more: { items: view.items, view_sha256: digest },
+  })
+  if (doors.views.size >= MAX_VIEWS) doors.views.clear()
+  doors.views.set(place, digest)
+}
+
+/** Writes the record of a message that is no call: malformed, or a method that is not served. Resolves
+ *  when it is durable, so that the answer can follow it. */
+export async function recordRefusal(
+  doors: Doors,
+  client: Client,
+  refusal: {
+    readonly kind: 'malformed' | 'call'
+    readonly code: Code
+    readonly method: string
+    readonly name: string
+    readonly transport: Draft['transport']
+    readonly more: Draft['more']
+  },
+): Promise<void> {
+  await doors.store.append({
+    ...blank(doors, client),
+    kind: refusal.kind,
+    method: refusal.method,
+    name: refusal.name,
+    decision: 'deny',
+    outcome: 'not_executed',
+    code: refusal.code,
+    transport: refusal.transport,
+    more: refusal.more,
+  })
+}
+
+/** A call with what stays the same while it walks. */
+type Page = {
+  readonly call: Call
+  readonly set: PolicySet
+  readonly args: Digest
+  readonly doors: Doors
+}
+
+type Allowed = Extract<Decision, { readonly effect: 'allow' }>
+
+const LIST_METHODS = {
+  tools: 'tools/list',
+  prompts: 'prompts/list',
+  resources: 'resources/list',
+  templates: 'resources/templates/list',
+} as const satisfies Record<ListKind, string>
+
+const NOTHING: Facts = { definition: null, pin: 'none' }
+const builtIn = (code: Code): Failure => ({
+  code,
+  rule: code,
+  field: null,
+  reason: null,
+  message: null,
+})
+const downFailure = builtIn('upstream_down')
+const cancelledFailure = builtIn('cancelled')
+
+// Stage 1. A name that is not allowed never makes us ask the server: neither its list nor our timing
+// tells a hidden name from an unknown one.
+async function learn({ call, set, doors }: Page): Promise<Facts | 'down'> {
+  const { target, client } = call
+  if (call.method !== 'tools/call' || target === null) return NOTHING
+  if (admits(set, client, target) !== null) return NOTHING
+  const definition = await doors.upstreams.definition(target.upstream, target.name)
+  if (definition === 'down') return 'down'
+  if (definition === 'absent') return NOTHING
+  const pin = await settle({ client, set, doors }, target.upstream, definition)
+  return { definition, pin }
+}
+
+type Desk = { readonly client: Client; readonly set: PolicySet; readonly doors: Doors }
+
+/** The pin's state for this definition, after remembering it when it is new or changed. */
+async function settle(
+  { client, set, doors }: Desk,
+  upstream: string,
+  definition: Shown['definition'],
+): Promise<Facts['pin']> {
+  const tool = `${upstream}/${definition.name}`
+  const pin = doors.store.pins().get(tool)
+  if (pin?.hash === definition.hash) return 'approved'
+  const state = pin === undefined ? firstUse(set, client, tool) : 'waits'
+  if (pin?.waiting !== definition.hash) {
+    await doors.store.pin([{ tool, definition, state }], client.name)
+  }
+  if (state === 'approved') return 'new'
+  return pin?.hash === null || pin === undefined ? 'waits' : 'changed'
+}
+
+async function visible(
+  desk: Desk,
+  kind: ListKind,
+  upstream: string,
+  listed: Listed,
+): Promise<readonly Shown[]> {
+  const { client, set } = desk
+  const target = kind === 'tools' ? 'tool' : kind === 'prompts' ? 'prompt' : 'resource'
+  const allowed = listed.items.filter(
+    ({ name }) => admits(set, client, { kind: target, upstream, name }) === null,
+  )
+  const shown: Shown[] = []
+  // Settled together, so that a first list of many tools waits for one commit.
+  const pins = await Promise.all(
+    allowed.map((one) => (kind === 'tools' ? settle(desk, upstream, one) : 'approved')),
+  )
+  for (const [at, one] of allowed.entries()) {
+    if (pins[at] !== 'approved' && pins[at] !== 'new') continue
+    const value = kind === 'tools' ? advertise(set, client, upstream, one) : one.value
+    shown.push({ upstream, definition: { ...one, value } })
+  }
+  return shown
+}
+
+// Stage 2, the other exit: a denial is in the ledger before the agent hears of it.
+async function refuse(
+  page: Page,
+  facts: Facts | null,
+  ...failures: readonly [Failure, ...Failure[]]
+): Promise<Reply> {
+  const [first] = failures
+  await page.doors.store.append({
+    ...draft(page, facts),
+    decision: 'deny',
+    outcome: 'not_executed',
+    code: first.code,
+    rule: first.rule,
+    failures: failures.slice(0, MAX_FAILURES).map(({ rule, field }) => ({ rule, field })),
+    duration_us: page.doors.clock.nowUs() - page.call.receivedUs,
+  })
+  return first.code === 'cancelled' ? { kind: 'silent' } : refused(page, first)
+}
+
+// Stage 3.
+function intent(page: Page, decision: Allowed, facts: Facts): Parameters<Store['open']>[0] {
+  const { call, doors, args } = page
+  return {
+    operation: doors.random(),
+    draft: {
+      ...draft(page, facts),
+      kind: decision.does === 'read' ? 'call' : 'intent',
+      request_id: decision.key ?? (decision.does === 'read' ? 'observe' : 'missing'),
+      decision: 'allow',
+      outcome: 'pending',
+      rule: decision.rule,
+    },
+    does: decision.does,
+    upstream: call.target?.upstream ?? '',
+    tool: call.target?.name ?? '',
+    client: call.client.name,
+    key: decision.key,
+    honoured: decision.honoured,
+    args,
+    pin: facts.definition?.hash ?? null,
+  }
+}
+
+function withoutSending(page: Page, opened: Exclude<Opened, { kind: 'ticket' }>): Reply {
+  switch (opened.kind) {
+    case 'replayed':
+      return replayed(page, opened.stored)
+    case 'busy':
+      return refused(page, builtIn('busy'))
+    case 'conflict':
+      return refused(page, builtIn('key_conflict'))
+    case 'unknown':
+      return refused(page, builtIn('outcome_unknown'))
+    case 'expired':
+      return refused(page, builtIn('key_expired'))
+    case 'withheld':
+      return refused(page, builtIn('definition_changed'))
+  }
+}
+
+function replayed(page: Page, stored: Stored): Reply {
+  if (stored.answer !== null) return { kind: 'answered', answer: stored.answer, replayed: true }
+  const text =
+    `${echo(page.call)} is done under this key. The answer was too large to keep: ` +
+    `${stored.bytes} bytes, digest ${stored.digest}. Read the state with another tool.`
+  const value = object({ content: [object({ type: 'text', text })], isError: stored.failed })
+  return {
+    kind: 'answered',
+    answer: { kind: 'result', era: 'legacy', value, text: null },
+    replayed: true,
+  }
+}
+
+// Stage 4: what is sent is written anew from the value that was decided on.
+function send({ call }: Page, decision: Allowed, line: Line): Parameters<Upstreams['attempt']>[1] {
+  const { target } = call
+  if (target === null) throw new TypeError('an allowed call names a target')
+  const params =
+    call.method === 'tools/call' || call.method === 'prompts/get'
+      ? { ...call.params, name: target.name, ...argumentsOf(call, decision) }
+      : call.params
+  return {
+    method: call.method,
+    target,
+    params: object(params),
+    watch: line.watch,
+    signal: line.signal,
+  }
+}
+
+const argumentsOf = (call: Call, decision: Allowed): { readonly arguments?: JsonObject } =>
+  call.params['arguments'] === undefined && Object.keys(decision.args).length === 0
+    ? {}
+    : { arguments: decision.args }
+
+// Stage 7. An answer that comes after its outcome was recorded as unknown is recorded too.
+async function record(
+  page: Page,
+  ticket: Ticket,
+  attempt: Attempt,
+  held: { readonly key: string | null; readonly signal: AbortSignal },
+): Promise<void> {
+  const { store, broken } = page.doors
+  await store.close(ticket, closing(page, ticket, attempt, held))
+  if (attempt.kind !== 'unknown' || attempt.late === null) return
+  attempt.late
+    .then((answer) => store.close(ticket, closing(page, ticket, { kind: 'answered', answer }, held)))
+    .catch(broken)
+}
+
+function closing(
+  page: Page,
+  ticket: Ticket,
+  attempt: Attempt,
+  held: { readonly key: string | null; readonly signal: AbortSignal },
+): Closing {
+  const nowUs = page.doors.clock.nowUs()
+  const times = { durationUs: nowUs - page.call.receivedUs, nowUs }
+  const cancelled = held.signal.aborted ? ('cancelled' as const) : null
+  if (attempt.kind !== 'answered') {
+    const code = cancelled ?? attempt.code
+    return { outcome: attempt.kind, code, answer: null, store: null, ...times }
+  }
+  const { answer } = attempt
+  const digest = page.doors.store.digest(sourceOf(answer))
+  const outcome = outcomeOf(ticket, answer)
+  const kept = held.key === null || ticket.does === 'read' ? null : neutral(answer)
+  return { outcome, code: cancelled, answer: digest, store: kept, ...times }
+}
+
+function outcomeOf(ticket: Ticket, answer: Answer): Outcome {
+  if (isFailure(answer)) return 'failed'
+  if (ticket.does === 'read') return 'observed'
+  return ticket.does === 'undeclared' ? 'answered' : 'committed'
+}
+
+/** The text a result digest is over: the answer's `result`, or its `error`, as it was admitted. */
+function sourceOf(answer: Answer): string {
+  if (answer.kind === 'result') return answer.text ?? writeJson(answer.value)
+  return writeJson(object({ code: answer.code, message: answer.message, data: answer.data ?? undefined }))
+}
+
+/** The stored form of an answer: no era can be told from it. `parseStored` in the store reads it back. */
+function neutral(answer: Answer): string {
+  if (answer.kind === 'error') return `{"error":${sourceOf(answer)}}`
+  if (answer.era === 'legacy') return `{"result":${sourceOf(answer)}}`
+  const { resultType: _type, ttlMs: _ttl, cacheScope: _scope, ...rest } = answer.value
+  return `{"result":${writeJson(object(rest))}}`
+}
+
+function outward(page: Page, attempt: Attempt): Reply {
+  if (attempt.kind === 'answered') {
+    return { kind: 'answered', answer: attempt.answer, replayed: false }
+  }
+  return refused(page, builtIn(attempt.code))
+}
+
+const refused = (page: Page, failure: Failure): Reply =>
+  refusalOf(page.call, failure, tell(page.set, failure))
+
+/** The refusal of a call that was not taken up at all: it has been recorded when this resolves. */
+export async function turnAway(
+  call: Call,
+  code: 'too_many_calls' | 'draining',
+  doors: Doors,
+): Promise<Reply> {
+  const page = { call, set: doors.policy(), args: doors.store.digest(canonical(call.args)), doors }
+  return refuse(page, null, builtIn(code))
+}
+
+function draft(page: Page, facts: Facts | null): Draft {
+  const { call, set, args } = page
+  return {
+    ...blank(page.doors, call.client),
+    ts: call.receivedUs,
+    request_id: keyOf(set, call) ?? 'missing',
+    method: call.method,
+    name: call.asked,
+    transport: call.transport,
+    args_digest: args.digest,
+    args_bytes: args.bytes,
+    trace: call.trace,
+    facts: facts === null ? null : { definition: facts.definition?.hash ?? null, pin: facts.pin },
+    more: whither(call),
+  }
+}
+
+/** The target where the asked name alone does not tell it. */
+function whither({ asked, target }: Call): Draft['more'] {
+  if (target === null) return {}
+  const { upstream, name } = target
+  return asked === name || !PRINTABLE.test(name) ? { upstream } : { upstream, target: name }
+}
+
+const blank = (doors: Doors, client: Client): Draft => ({
+  kind: 'call',
+  ts: doors.clock.nowUs(),
+  request_id: 'missing',
+  method: '',
+  name: '',
+  decision: 'none',
+  outcome: 'none',
+  verdict: 'none',
+  code: null,
+  rule: null,
+  failures: [],
+  client: client.name,
+  profile: client.profile,
+  identity: client.identity,
+  transport: null,
+  args_digest: null,
+  args_bytes: null,
+  result_digest: null,
+  result_bytes: null,
+  duration_us: null,
+  policy: doors.policy().digest,
+  trace: null,
+  facts: null,
+  more: {},
+})

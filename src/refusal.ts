@@ -1,0 +1,104 @@
+// What an agent is told when its call was not answered: one sentence with the next step, never a secret.
+
+import type { Answer, Call } from './call.ts'
+import type { Code, Failure, Refusal } from './decision.ts'
+
+/** What the caller gets. refused: `as` error = a JSON-RPC error with `rpc`, result = `isError`; silent:
+ *  the client cancelled and gets nothing. */
+export type Reply =
+  | { readonly kind: 'answered'; readonly answer: Answer; readonly replayed: boolean }
+  | {
+      readonly kind: 'refused'
+      readonly as: 'error' | 'result'
+      readonly rpc: number
+      readonly refusal: Refusal
+      readonly sentence: string
+    }
+  | { readonly kind: 'silent' }
+
+/** Names are echoed in refusals up to this many characters. */
+const ECHO_CHARACTERS = 128
+
+/** Denials: an argument or a name that will never pass as it stands. All others are told as a result. */
+const ERRORS: ReadonlySet<Code> = new Set<Code>([
+  'client_unknown',
+  'tool_denied',
+  'resource_denied',
+  'prompt_denied',
+  'arguments_denied',
+  'number_not_exact',
+  'method_unknown',
+  'malformed',
+])
+const INVALID_PARAMS = -32602
+const INTERNAL_ERROR = -32603
+
+/** The reply for a denied or failed call. `failure` is exact and stays inside; `refusal` is what policy lets
+ *  the agent know of it. */
+export function refusalOf(call: Call, failure: Failure, refusal: Refusal): Reply {
+  const denial = ERRORS.has(refusal.code)
+  return {
+    kind: 'refused',
+    as: denial || call.method !== 'tools/call' ? 'error' : 'result',
+    rpc: denial ? INVALID_PARAMS : INTERNAL_ERROR,
+    refusal,
+    sentence: sentence(call, failure, refusal),
+  }
+}
+
+function sentence(call: Call, failure: Failure, refusal: Refusal): string {
+  const told = SENTENCES[refusal.code](echo(call), failure.field ?? '')
+  return refusal.message === undefined ? told : `${told}: ${refusal.message}`
+}
+
+/** The asked name, short enough to be said again. */
+export const echo = (call: Call): string => call.asked.slice(0, ECHO_CHARACTERS)
+
+/** What the agent reads, with the next step. A denial says no more than the name. */
+const SENTENCES: Readonly<Record<Code, (name: string, field: string) => string>> = {
+  client_unknown: (name) => `tool denied: ${name}`,
+  tool_denied: (name) => `tool denied: ${name}`,
+  tool_unknown: (name) => `tool denied: ${name}`,
+  definition_waits: (name) => `tool denied: ${name}`,
+  definition_changed: (name) => `tool denied: ${name}`,
+  resource_denied: (name) => `resource denied: ${name}`,
+  prompt_denied: (name) => `prompt denied: ${name}`,
+  arguments_denied: (name) => `arguments denied: ${name}`,
+  number_not_exact: (name) => `arguments denied: ${name}`,
+  arguments_invalid: (name, field) =>
+    `the arguments of ${name} do not fit its schema at ${field === '' ? 'the top level' : field}; correct them and call again`,
+  method_unknown: (name) => `method not found: ${name}`,
+  malformed: () => 'the message is malformed; send one JSON-RPC 2.0 object',
+  key_missing: (name) => `${name} needs an idempotency key; send one and call again`,
+  key_invalid: (name) =>
+    `the idempotency key of ${name} must be 1 to 200 printable ASCII characters; send another`,
+  key_conflict: (name) =>
+    `this idempotency key was used for ${name} with other arguments; use a new one for a new call`,
+  key_expired: (name) =>
+    `this idempotency key of ${name} is too old to be known; check the state, then use a new one`,
+  busy: (name) => `${name} is already running under this key; ask again with the same key`,
+  outcome_unknown: (name) =>
+    `whether ${name} was executed is not known; check the state before you call it again`,
+  upstream_down: (name) => `the server of ${name} is not available and nothing was sent; try again`,
+  timeout: (name) =>
+    `${name} did not answer in time and may have been executed; check the state before you call it again`,
+  cancelled: (name) => `${name} was cancelled`,
+  not_bridged: (name) =>
+    `${name} asks for something that cannot be passed on yet; check the state before you call it again`,
+  answer_refused: (name) =>
+    `${name} was sent, but its answer could not be admitted; check the state before you call it again`,
+  too_many_calls: () => 'too many calls at once; wait for one to end and try again',
+  draining: () => 'the gateway is stopping and nothing was sent; try again later',
+  not_recorded: () => 'nothing was sent, because it could not be recorded; try again later',
+  outcome_not_recorded: () =>
+    'it was sent, but its outcome could not be recorded; ask again with the same key, never a new one',
+}
+
+/** The refusal of a call that the store could not record; `code` is the fault's. */
+export const unrecorded = (code: 'not_recorded' | 'outcome_not_recorded'): Reply => ({
+  kind: 'refused',
+  as: 'error',
+  rpc: INTERNAL_ERROR,
+  refusal: { code },
+  sentence: SENTENCES[code]('', ''),
+})

@@ -3,7 +3,9 @@
 import { type Answer, type Call, type Client, isFailure } from './call.ts'
 import { canonical, sha256 } from './canonical.ts'
 import type { Code, Decision, Facts, Failure } from './decision.ts'
-import { type JsonObject, object, writeJson } from './json.ts'
+import { neutral, sourceOf } from './egress/stored.ts'
+import { type JsonObject, object } from './json.ts'
+import { blankDraft, callDraft } from './ledger/draft.ts'
 import type { Draft, Outcome } from './ledger/entry.ts'
 import { admits, advertise, decide, firstUse, keyOf, tell } from './policy/decide.ts'
 import type { PolicySet } from './policy/set.ts'
@@ -44,7 +46,6 @@ export type Line = { readonly watch: Watch; readonly signal: AbortSignal }
 const MAX_VIEWS = 10_000
 /** Failed checks that one record names. */
 const MAX_FAILURES = 20
-const PRINTABLE = /^[\x20-\x7e]{1,128}$/
 
 /** Decides one call, records the decision, sends it if it is allowed and records what came of it; in this
  *  order, each before the next. Rejects only with a `Fault` of the store: `not_recorded` (nothing was
@@ -55,10 +56,10 @@ export async function handle(call: Call, doors: Doors, line: Line): Promise<Repl
   const page: Page = { call, set, args, doors }
 
   const facts = await learn(page)
-  if (facts === 'down') return refuse(page, null, downFailure)
+  if (facts === 'down') return refuse(page, null, [builtIn('upstream_down')])
   const decision = decide(call, set, facts)
-  if (decision.effect === 'deny') return refuse(page, facts, ...decision.failures)
-  if (line.signal.aborted) return refuse(page, facts, cancelledFailure)
+  if (decision.effect === 'deny') return refuse(page, facts, decision.failures)
+  if (line.signal.aborted) return refuse(page, facts, [builtIn('cancelled')])
 
   const opened = await doors.store.open(intent(page, decision, facts))
   if (opened.kind !== 'ticket') return withoutSending(page, opened)
@@ -163,8 +164,6 @@ const builtIn = (code: Code): Failure => ({
   reason: null,
   message: null,
 })
-const downFailure = builtIn('upstream_down')
-const cancelledFailure = builtIn('cancelled')
 
 // Stage 1. A name that is not allowed never makes us ask the server: neither its list nor our timing
 // tells a hidden name from an unknown one.
@@ -226,7 +225,7 @@ async function visible(
 async function refuse(
   page: Page,
   facts: Facts | null,
-  ...failures: readonly [Failure, ...Failure[]]
+  failures: readonly [Failure, ...Failure[]],
 ): Promise<Reply> {
   const [first] = failures
   await page.doors.store.append({
@@ -358,20 +357,6 @@ function outcomeOf(ticket: Ticket, answer: Answer): Outcome {
   return ticket.does === 'undeclared' ? 'answered' : 'committed'
 }
 
-/** The text a result digest is over: the answer's `result`, or its `error`, as it was admitted. */
-function sourceOf(answer: Answer): string {
-  if (answer.kind === 'result') return answer.text ?? writeJson(answer.value)
-  return writeJson(object({ code: answer.code, message: answer.message, data: answer.data ?? undefined }))
-}
-
-/** The stored form of an answer: no era can be told from it. `parseStored` in the store reads it back. */
-function neutral(answer: Answer): string {
-  if (answer.kind === 'error') return `{"error":${sourceOf(answer)}}`
-  if (answer.era === 'legacy') return `{"result":${sourceOf(answer)}}`
-  const { resultType: _type, ttlMs: _ttl, cacheScope: _scope, ...rest } = answer.value
-  return `{"result":${writeJson(object(rest))}}`
-}
-
 function outward(page: Page, attempt: Attempt): Reply {
   if (attempt.kind === 'answered') {
     return { kind: 'answered', answer: attempt.answer, replayed: false }
@@ -389,56 +374,11 @@ export async function turnAway(
   doors: Doors,
 ): Promise<Reply> {
   const page = { call, set: doors.policy(), args: doors.store.digest(canonical(call.args)), doors }
-  return refuse(page, null, builtIn(code))
+  return refuse(page, null, [builtIn(code)])
 }
 
-function draft(page: Page, facts: Facts | null): Draft {
-  const { call, set, args } = page
-  return {
-    ...blank(page.doors, call.client),
-    ts: call.receivedUs,
-    request_id: keyOf(set, call) ?? 'missing',
-    method: call.method,
-    name: call.asked,
-    transport: call.transport,
-    args_digest: args.digest,
-    args_bytes: args.bytes,
-    trace: call.trace,
-    facts: facts === null ? null : { definition: facts.definition?.hash ?? null, pin: facts.pin },
-    more: whither(call),
-  }
-}
+const draft = ({ call, set, args, doors }: Page, facts: Facts | null): Draft =>
+  callDraft(call, { args, facts, key: keyOf(set, call), blank: blank(doors, call.client) })
 
-/** The target where the asked name alone does not tell it. */
-function whither({ asked, target }: Call): Draft['more'] {
-  if (target === null) return {}
-  const { upstream, name } = target
-  return asked === name || !PRINTABLE.test(name) ? { upstream } : { upstream, target: name }
-}
-
-const blank = (doors: Doors, client: Client): Draft => ({
-  kind: 'call',
-  ts: doors.clock.nowUs(),
-  request_id: 'missing',
-  method: '',
-  name: '',
-  decision: 'none',
-  outcome: 'none',
-  verdict: 'none',
-  code: null,
-  rule: null,
-  failures: [],
-  client: client.name,
-  profile: client.profile,
-  identity: client.identity,
-  transport: null,
-  args_digest: null,
-  args_bytes: null,
-  result_digest: null,
-  result_bytes: null,
-  duration_us: null,
-  policy: doors.policy().digest,
-  trace: null,
-  facts: null,
-  more: {},
-})
+const blank = (doors: Doors, client: Client): Draft =>
+  blankDraft(client, { ts: doors.clock.nowUs(), policy: doors.policy().digest })

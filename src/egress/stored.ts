@@ -1,0 +1,39 @@
+// The era-neutral form in which an answer is kept for replays, and the text its digest is over.
+
+import type { Answer } from '../call.ts'
+import { isObject, type Json, member, object, parseText, UPSTREAM_LIMITS, writeJson } from '../json.ts'
+
+/** The text a result digest is over: the answer's `result`, or its `error`, as it was admitted. */
+export function sourceOf(answer: Answer): string {
+  if (answer.kind === 'result') return answer.text ?? writeJson(answer.value)
+  const { code, message, data } = answer
+  return writeJson(object({ code, message, data: data ?? undefined }))
+}
+
+/** `{"result":...}` or `{"error":...}` without the members that belong to one era only. */
+export function neutral(answer: Answer): string {
+  if (answer.kind === 'error') return `{"error":${sourceOf(answer)}}`
+  if (answer.era === 'legacy') return `{"result":${sourceOf(answer)}}`
+  const { resultType: _type, ttlMs: _ttl, cacheScope: _scope, ...rest } = answer.value
+  return `{"result":${writeJson(object(rest))}}`
+}
+
+/** The answer that `neutral` wrote, or null when the text is not its work. */
+export function parseStored(text: string): Answer | null {
+  const parsed = parseText(text, UPSTREAM_LIMITS)
+  if (parsed.kind !== 'json') return null
+  const result = member(parsed.value, 'result')
+  const span = parsed.spans.get('result')
+  if (isObject(result) && span !== undefined) {
+    return { kind: 'result', era: 'legacy', value: result, text: text.slice(...span) }
+  }
+  return parseError(member(parsed.value, 'error'))
+}
+
+function parseError(error: Json | undefined): Answer | null {
+  const code = member(error, 'code')
+  const message = member(error, 'message')
+  const data = member(error, 'data')
+  if (typeof code !== 'number' || typeof message !== 'string') return null
+  return { kind: 'error', code, message, data: isObject(data) ? data : null }
+}

@@ -1,0 +1,72 @@
+// The part of a record that is known before the store places it in the chain.
+
+import type { Call, Client } from '../call.ts'
+import type { Facts } from '../decision.ts'
+import type { Draft } from './entry.ts'
+
+/** A draft that says nothing yet but who asked, when and under which policy. `ts`: microseconds since 1970. */
+export const blankDraft = (
+  client: Client,
+  { ts, policy }: { readonly ts: number; readonly policy: string },
+): Draft => ({
+  kind: 'call',
+  ts,
+  request_id: 'missing',
+  method: '',
+  name: '',
+  decision: 'none',
+  outcome: 'none',
+  verdict: 'none',
+  code: null,
+  rule: null,
+  failures: [],
+  client: client.name,
+  profile: client.profile,
+  identity: client.identity,
+  transport: null,
+  args_digest: null,
+  args_bytes: null,
+  result_digest: null,
+  result_bytes: null,
+  duration_us: null,
+  policy,
+  trace: null,
+  facts: null,
+  more: {},
+})
+
+/** The draft of a call: what it asked, over which arguments, on which facts. `name` is the name as the
+ *  client sent it; `more.upstream` and `more.target` say where it leads. */
+export const callDraft = (
+  call: Call,
+  known: {
+    readonly args: { readonly digest: string; readonly bytes: number }
+    readonly facts: Facts | null
+    readonly key: string | null
+    readonly blank: Draft
+  },
+): Draft => ({
+  ...known.blank,
+  ts: call.receivedUs,
+  request_id: known.key ?? 'missing',
+  method: call.method,
+  name: call.asked,
+  transport: call.transport,
+  args_digest: known.args.digest,
+  args_bytes: known.args.bytes,
+  trace: call.trace,
+  facts:
+    known.facts === null
+      ? null
+      : { definition: known.facts.definition?.hash ?? null, pin: known.facts.pin },
+  more: whither(call),
+})
+
+const PRINTABLE = /^[\x20-\x7e]{1,128}$/
+
+/** The target, where the asked name alone does not tell it. */
+function whither({ asked, target }: Call): Draft['more'] {
+  if (target === null) return {}
+  const { upstream, name } = target
+  return asked === name || !PRINTABLE.test(name) ? { upstream } : { upstream, target: name }
+}

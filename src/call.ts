@@ -17,6 +17,7 @@ export type Client = {
   readonly attributes: Readonly<Record<string, string>>
 }
 
+/** What a name can be of. Templates are resources. */
 export type Kind = 'tool' | 'resource' | 'prompt'
 
 /** One thing of one upstream: `name` is the tool's or prompt's name as the upstream knows it, or a URI. */
@@ -29,6 +30,7 @@ export const qualified = (target: { readonly upstream: string; readonly name: st
 /** The methods that are decided and recorded one by one. */
 export type Method = 'tools/call' | 'resources/read' | 'prompts/get' | 'completion/complete'
 
+/** By which way a call came in; `library`: a gate inside the server's own process. */
 export type Transport = 'stdio' | 'http' | 'library'
 
 /** One wish of one client, admitted but not yet decided. */

@@ -14,6 +14,7 @@ export const EXIT: {
   readonly state: 73
 } = { ok: 0, finding: 1, usage: 2, unknownFormat: 3, upstream: 69, internal: 70, state: 73 }
 
+/** Every way in which the program itself can fail; `EXITS` gives each an exit status. */
 export type FaultCode =
   | 'usage'
   | 'config_invalid'

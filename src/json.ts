@@ -7,6 +7,7 @@ export type Exact = { readonly rawJSON: string; readonly brand: symbol }
 
 /** Any admitted JSON value. Objects have no prototype, so a key can only be the sender's own. */
 export type Json = null | boolean | number | string | Exact | readonly Json[] | JsonObject
+/** An object without a prototype; a member that is absent reads as undefined. */
 export interface JsonObject {
   readonly [key: string]: Json | undefined
 }
@@ -46,6 +47,7 @@ export type JsonProblem =
 /** Where the value of a top-level member stands in `text`, in UTF-16 units, end exclusive. */
 export type Span = readonly [start: number, end: number]
 
+/** What became of one text. `at`: where the problem was seen, UTF-16 units from the start. */
 export type Parsed =
   | {
       readonly kind: 'json'
@@ -63,6 +65,7 @@ export const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !rawJson.isRawJSON(value)
 
 // lib.es2024 does not know JSON.rawJSON; Node has it since 21.
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above
 const rawJson = JSON as unknown as {
   rawJSON(source: string): Exact
   isRawJSON(value: unknown): boolean
@@ -114,6 +117,7 @@ export const member = (value: Json | undefined, key: string): Json | undefined =
 
 /** A prototype-less object of these members; undefined members are left out. */
 export function object(members: { readonly [key: string]: Json | undefined }): JsonObject {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an empty object holds nothing else
   const made = Object.create(null) as Record<string, Json>
   for (const [key, value] of Object.entries(members)) if (value !== undefined) made[key] = value
   return made
@@ -125,6 +129,7 @@ const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 
 function decode(literal: string): string | undefined {
   try {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a quoted literal gives a string
     return JSON.parse(literal) as string
   } catch {
     return undefined
@@ -154,6 +159,7 @@ class Reader {
   }
 
   #fail(problem: JsonProblem): never {
+    // oxlint-disable-next-line typescript/only-throw-error -- no stack: it is caught in parseText
     throw new Refusal(problem, this.#at)
   }
 
@@ -193,6 +199,7 @@ class Reader {
 
   #object(depth: number): JsonObject {
     if (depth > this.#limits.depth) this.#fail('too_deep')
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an empty object holds nothing else
     const made = Object.create(null) as Record<string, Json>
     let keys = 0
     this.#at++

@@ -124,6 +124,7 @@ export type Watch = {
   log(params: JsonObject): void
 }
 
+/** What one attempt sends, where to, and who listens meanwhile. */
 export type Send = {
   readonly method: Method
   readonly target: Target

@@ -1,0 +1,135 @@
+// Reads a line of the log back: is it a record, of a format and kind that this build knows.
+
+import { canonical } from '../canonical.ts'
+import { isObject, parseText, type Json, type JsonLimits, type JsonObject } from '../json.ts'
+import {
+  ENTRY_LIMITS,
+  FORMAT_VERSION,
+  MEMBERS,
+  type Entry,
+  type EntryKind,
+  type MemberType,
+} from './entry.ts'
+
+/** Why a line is not a record, or not the next one; a closed list, pinned by the vectors.
+ *  `bytes`: a byte outside 0x20..0x7E, an escape other than `\"` and `\\`, or a line past the limit;
+ *  `json`: not one strict JSON object; `form`: not the canonical text of its value; `member`: a member
+ *  is missing or of the wrong type; `seq`, `link`, `hash`: out of order, not chained to the line before,
+ *  not the hash of itself; `genesis`: the first line is no genesis record or another line is one;
+ *  `torn`: the last line does not end in LF; `head`, `origin`: not the log that the asker expects;
+ *  `version`, `kind`: chained rightly, of a format or kind that this build does not know. */
+export type ProblemCode =
+  | 'bytes'
+  | 'json'
+  | 'form'
+  | 'member'
+  | 'seq'
+  | 'link'
+  | 'hash'
+  | 'genesis'
+  | 'torn'
+  | 'head'
+  | 'origin'
+  | 'version'
+  | 'kind'
+
+/** What is wrong with a line, in one sentence without the line's content. */
+export type Problem = {
+  readonly kind: 'problem'
+  readonly code: ProblemCode
+  readonly why: string
+}
+
+/** A problem as a value. */
+export const problem = (code: ProblemCode, why: string): Problem => ({ kind: 'problem', code, why })
+
+/** The record that `line` (without LF) is, or what is wrong with it. The hash and the chain are not
+ *  looked at: that is the verifier's part. Never throws. */
+export function parseEntry(line: string): Entry | Problem {
+  const value = parseForm(line)
+  return isProblem(value) ? value : (known(value) ?? (value as Entry))
+}
+
+/** True for a problem: no record and no admitted line has this `kind`. */
+export const isProblem = (value: { readonly kind?: Json | undefined }): value is Problem =>
+  value.kind === 'problem'
+
+/** The object of which `line` is the canonical text, of whatever version and kind. */
+export function parseForm(line: string): JsonObject | Problem {
+  if (line.length > ENTRY_LIMITS.line) return problem('bytes', 'the line is longer than 64 KiB')
+  if (!onlyRecordBytes(line)) return problem('bytes', 'a byte or escape that no record holds')
+  const parsed = parseText(line, LINE_LIMITS)
+  if (parsed.kind === 'refused') return problem('json', `not strict JSON: ${parsed.problem}`)
+  if (!isObject(parsed.value)) return problem('json', 'not a JSON object')
+  // Every number kept as source is a float, an exponent or beyond 2^53-1.
+  if (canonical(parsed.value) !== line) return problem('form', 'not in canonical form')
+  if (!onlyIntegers(parsed.value)) return problem('form', 'a number is not an exact integer')
+  // A forged `kind` may not be taken for a problem of ours.
+  if (parsed.value['kind'] === 'problem') return problem('kind', 'unknown record kind')
+  return parsed.value
+}
+
+/** Null when the record is of this version and of a known kind and has every member. */
+export function known(value: JsonObject): Problem | null {
+  if (value['v'] !== FORMAT_VERSION) return problem('version', 'unknown format version')
+  const kind = value['kind']
+  if (typeof kind !== 'string' || !KINDS.has(kind)) return problem('kind', 'unknown record kind')
+  for (const [name, type] of MEMBERS) {
+    if (!hasType(value[name], type)) {
+      return problem('member', `member "${name}" is missing or of the wrong type`)
+    }
+  }
+  return null
+}
+
+const LINE_LIMITS: JsonLimits = { bytes: ENTRY_LIMITS.line, depth: 4, keys: 200, nodes: 2_000 }
+const PRINTABLE = /^[\x20-\x7e]*$/
+
+function onlyRecordBytes(line: string): boolean {
+  if (!PRINTABLE.test(line)) return false
+  return !line.includes('\\') || !line.replace(/\\["\\]/g, '').includes('\\')
+}
+
+const KINDS: ReadonlySet<string> = new Set<EntryKind>([
+  'genesis',
+  'start',
+  'stop',
+  'call',
+  'intent',
+  'outcome',
+  'malformed',
+  'view',
+  'pin',
+  'policy',
+  'lease',
+  'recovery',
+  'count',
+])
+
+const HASH = /^[0-9a-f]{64}$/
+
+function hasType(value: Json | undefined, type: MemberType): boolean {
+  if (value === null) return type.endsWith('?')
+  switch (type) {
+    case 'int':
+    case 'int?':
+      return typeof value === 'number'
+    case 'text':
+    case 'text?':
+      return typeof value === 'string'
+    case 'hash':
+      return typeof value === 'string' && HASH.test(value)
+    case 'list':
+      return Array.isArray(value) && value.every((one) => isObject(one))
+    case 'object?':
+      return isObject(value)
+  }
+}
+
+function onlyIntegers(value: Json): boolean {
+  if (typeof value === 'number') return Number.isSafeInteger(value)
+  if (Array.isArray(value)) return value.every(onlyIntegers)
+  if (isObject(value))
+    return Object.values(value).every((one) => one === undefined || onlyIntegers(one))
+  return typeof value !== 'object' || value === null
+}

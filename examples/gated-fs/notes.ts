@@ -4,6 +4,14 @@ import { createHash, randomBytes } from 'node:crypto'
 import { link, mkdir, open, readdir, readFile, realpath, rm, unlink } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 
+import { z } from 'zod'
+
+/** The shape of a note, in a file and in an answer. */
+export const NOTE: z.ZodObject<{ request_id: z.ZodString; text: z.ZodString }> = z.object({
+  request_id: z.string(),
+  text: z.string(),
+})
+
 export type Note = { readonly request_id: string; readonly text: string }
 
 /** conflict: the request_id was used with another text; nothing changed. */
@@ -33,68 +41,77 @@ const TEMPORARY = /^\.[0-9a-f]{64}\.(\d+)-([0-9a-f]{8})\.\d+\.tmp$/
 export async function openNotes(options: NotesOptions): Promise<Notes> {
   const root = resolve(options.dir)
   const notes = join(root, 'notes')
-  const scratch = join(root, 'scratch')
   const nonce = randomBytes(4).toString('hex')
-  let written = 0
-
   await mkdir(notes, { recursive: true, mode: 0o700 })
   await syncFolder(root)
   await sweep(notes, nonce)
 
-  async function write(note: Note): Promise<Written> {
-    const key = createHash('sha256').update(note.request_id).digest('hex')
-    const destination = join(notes, `${key}.json`)
-    // The order of the members is the canonical one: by code point.
-    const payload = JSON.stringify({ request_id: note.request_id, text: note.text })
-    const before = await stored(destination)
-    if (before !== undefined) return settled(before, payload)
-
+  let written = 0
+  const temporaryOf = (key: string): string => {
     written += 1
-    const temporary = join(notes, `.${key}.${process.pid}-${nonce}.${written}.tmp`)
-    try {
-      await writeSynced(temporary, payload)
-      await options.beforePublishing?.()
-      // A link never replaces: of two processes that race, the second is told that the name exists.
-      await link(temporary, destination)
-      await syncFolder(notes)
-      return 'committed'
-    } catch (error) {
-      const winner = isCode(error, 'EEXIST') ? await stored(destination) : undefined
-      if (winner === undefined) throw error
-      return await settled(winner, payload)
-    } finally {
-      await unlink(temporary).catch(ignoreMissing)
-    }
+    return join(notes, `.${key}.${process.pid}-${nonce}.${written}.tmp`)
   }
+  return {
+    async write(note) {
+      const key = createHash('sha256').update(note.request_id).digest('hex')
+      const destination = join(notes, `${key}.json`)
+      // The order of the members is the canonical one: by code point.
+      const payload = JSON.stringify({ request_id: note.request_id, text: note.text })
+      const before = await stored(destination)
+      if (before !== undefined) return settled(notes, before, payload)
 
-  async function settled(found: string, payload: string): Promise<Written> {
-    if (found !== payload) return 'conflict'
-    // The process that published it may not have come to its own sync.
-    await syncFolder(notes)
-    return 'replay'
+      const temporary = temporaryOf(key)
+      try {
+        await writeSynced(temporary, payload)
+        await options.beforePublishing?.()
+        return await publish(temporary, destination, payload)
+      } finally {
+        await unlink(temporary).catch(ignoreMissing)
+      }
+    },
+    read: () => readAll(notes),
+    remove: (path) => removeBelow(join(root, 'scratch'), path),
   }
+}
 
-  async function read(): Promise<readonly Note[]> {
-    const names = (await readdir(notes)).filter((name) => name.endsWith('.json')).toSorted()
-    if (names.length > NOTES_AT_MOST) throw new Error(`more than ${NOTES_AT_MOST} notes`)
-    const found: Note[] = []
-    for (const name of names) {
-      found.push(JSON.parse(await readFile(join(notes, name), 'utf8')) as Note)
-    }
-    return found
+/** A link never replaces: of two processes that race, the second is told that the name exists. */
+async function publish(temporary: string, destination: string, payload: string): Promise<Written> {
+  try {
+    await link(temporary, destination)
+  } catch (error) {
+    const winner = isCode(error, 'EEXIST') ? await stored(destination) : undefined
+    if (winner === undefined) throw error
+    return settled(dirname(destination), winner, payload)
   }
+  await syncFolder(dirname(destination))
+  return 'committed'
+}
 
-  async function remove(path: string): Promise<void> {
-    const target = resolve(scratch, path)
-    // The folder is resolved too: a link inside scratch must not lead out of it.
-    const folder = await realpath(dirname(target))
-    if (!`${folder}/`.startsWith(`${await realpath(scratch)}/`) || target === scratch) {
-      throw new Error('only paths below scratch')
-    }
-    await rm(target, { recursive: true, force: true })
+async function settled(notes: string, found: string, payload: string): Promise<Written> {
+  if (found !== payload) return 'conflict'
+  // The process that published it may not have come to its own sync.
+  await syncFolder(notes)
+  return 'replay'
+}
+
+async function readAll(notes: string): Promise<readonly Note[]> {
+  const names = (await readdir(notes)).filter((name) => name.endsWith('.json')).toSorted()
+  if (names.length > NOTES_AT_MOST) throw new Error(`more than ${NOTES_AT_MOST} notes`)
+  const found: Note[] = []
+  for (const name of names) {
+    found.push(NOTE.parse(JSON.parse(await readFile(join(notes, name), 'utf8'))))
   }
+  return found
+}
 
-  return { write, read, remove }
+async function removeBelow(scratch: string, path: string): Promise<void> {
+  const target = resolve(scratch, path)
+  // The folder is resolved too: a link inside scratch must not lead out of it.
+  const folder = await realpath(dirname(target))
+  if (!`${folder}/`.startsWith(`${await realpath(scratch)}/`) || target === scratch) {
+    throw new Error('only paths below scratch')
+  }
+  await rm(target, { recursive: true, force: true })
 }
 
 /** The text of a published note; undefined when there is none. */

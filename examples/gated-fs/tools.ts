@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { McpServer, type CallToolResult } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 
-import { openNotes, type Notes } from './notes.ts'
+import { NOTE, openNotes, type Notes } from './notes.ts'
 
 /** The folder of notes and of the gate's own ledger: `LEDGER_DIR`, or `.ledger` here. */
 export const ledgerDir = (): string => process.env['LEDGER_DIR'] ?? '.ledger'
@@ -37,7 +37,7 @@ export function registerTools(server: McpServer, notes: Notes): void {
     'write_note',
     {
       description: 'Write one note per request_id.',
-      inputSchema: z.object({ request_id: z.string(), text: z.string() }),
+      inputSchema: NOTE,
       outputSchema: z.object({ request_id: z.string(), status: z.enum(['committed', 'replay']) }),
       annotations: { idempotentHint: true, destructiveHint: false, readOnlyHint: false },
     },
@@ -52,9 +52,7 @@ export function registerTools(server: McpServer, notes: Notes): void {
     {
       description: 'Observe committed notes.',
       inputSchema: z.object({}),
-      outputSchema: z.object({
-        notes: z.array(z.object({ request_id: z.string(), text: z.string() })),
-      }),
+      outputSchema: z.object({ notes: z.array(NOTE) }),
       annotations: { idempotentHint: true, destructiveHint: false, readOnlyHint: true },
     },
     async () => structured({ notes: await notes.read() }),

@@ -13,8 +13,8 @@ export const MODERN = {
 export type Message = {
   readonly id?: unknown
   readonly method?: string
-  readonly result?: { readonly [key: string]: any }
-  readonly error?: { readonly code: number; readonly message: string; readonly data?: any }
+  readonly result?: Record<string, unknown>
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown }
 }
 
 export type Peer = {
@@ -33,7 +33,7 @@ export async function peerOf(
   era: 'modern' | 'legacy' = 'modern',
 ): Promise<Peer> {
   const [near, far] = pair()
-  const transport = new StdioServerTransport(far as never, far as never)
+  const transport = new StdioServerTransport(far, far)
   const served = serveStdio(factory, { transport })
   const heard: Message[] = []
   const waiting = new Map<unknown, (message: Message) => void>()
@@ -74,15 +74,16 @@ export async function peerOf(
 }
 
 function pair(): readonly [Duplex, Duplex] {
-  const make = (other: () => Duplex): Duplex =>
-    new Duplex({
-      read() {},
-      write(chunk, _encoding, done) {
-        other().push(chunk)
-        done()
-      },
-    })
-  const near: Duplex = make(() => far)
-  const far: Duplex = make(() => near)
+  const near: Duplex = end(() => far)
+  const far: Duplex = end(() => near)
   return [near, far]
 }
+
+const end = (other: () => Duplex): Duplex =>
+  new Duplex({
+    read() {},
+    write(chunk, _encoding, done) {
+      other().push(chunk)
+      done()
+    },
+  })

@@ -83,7 +83,8 @@ export async function list(
   const shown: Shown[] = []
   for (const [at, upstream] of names.entries()) {
     const listed = lists[at]
-    if (listed !== undefined) shown.push(...(await visible({ client, set, doors }, kind, upstream, listed)))
+    if (listed !== undefined)
+      shown.push(...(await visible({ client, set, doors }, kind, upstream, listed)))
   }
   const text = shown.map((one) => `${one.upstream} ${one.definition.hash}`).join('\n')
   await recordView(doors, client, { method: LIST_METHODS[kind], text, items: shown.length })
@@ -327,7 +328,9 @@ async function record(
   await store.close(ticket, closing(page, ticket, attempt, held))
   if (attempt.kind !== 'unknown' || attempt.late === null) return
   attempt.late
-    .then((answer) => store.close(ticket, closing(page, ticket, { kind: 'answered', answer }, held)))
+    .then((answer) =>
+      store.close(ticket, closing(page, ticket, { kind: 'answered', answer }, held)),
+    )
     .catch(broken)
 }
 

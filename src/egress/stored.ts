@@ -1,7 +1,15 @@
 // The era-neutral form in which an answer is kept for replays, and the text its digest is over.
 
 import type { Answer } from '../call.ts'
-import { isObject, type Json, member, object, parseText, UPSTREAM_LIMITS, writeJson } from '../json.ts'
+import {
+  isObject,
+  type Json,
+  member,
+  object,
+  parseText,
+  UPSTREAM_LIMITS,
+  writeJson,
+} from '../json.ts'
 
 /** The text a result digest is over: the answer's `result`, or its `error`, as it was admitted. */
 export function sourceOf(answer: Answer): string {

@@ -2,37 +2,18 @@
 
 import type { Call, Client } from '../call.ts'
 import type { Facts } from '../decision.ts'
-import type { Draft } from './entry.ts'
+import { type Draft, emptyDraft } from './entry.ts'
 
 /** A draft that says nothing yet but who asked, when and under which policy. `ts`: microseconds since 1970. */
 export const blankDraft = (
   client: Client,
   { ts, policy }: { readonly ts: number; readonly policy: string },
 ): Draft => ({
-  kind: 'call',
-  ts,
-  request_id: 'missing',
-  method: '',
-  name: '',
-  decision: 'none',
-  outcome: 'none',
-  verdict: 'none',
-  code: null,
-  rule: null,
-  failures: [],
+  ...emptyDraft('call', ts),
   client: client.name,
   profile: client.profile,
   identity: client.identity,
-  transport: null,
-  args_digest: null,
-  args_bytes: null,
-  result_digest: null,
-  result_bytes: null,
-  duration_us: null,
   policy,
-  trace: null,
-  facts: null,
-  more: {},
 })
 
 /** The draft of a call: what it asked, over which arguments, on which facts. `name` is the name as the

@@ -1,0 +1,72 @@
+// The short form: a configuration made from flags, so that `eclusa stdio --read a -- COMMAND` needs no file.
+
+import { basename } from 'node:path'
+
+import { canonical, sha256 } from '../canonical.ts'
+import { Fault } from '../fault.ts'
+import { type Json, object } from '../json.ts'
+import type { Source } from '../policy/position.ts'
+
+/** The flags of the short form. Lists are tool names; `env` holds `NAME=VALUE` or `NAME`. */
+export type Flags = {
+  readonly read: readonly string[]
+  readonly write: readonly string[]
+  readonly env: readonly string[]
+  readonly command: readonly string[]
+}
+
+/** The configuration text, and the values given on the command line: those stay out of the text, since the
+ *  text is kept in the ledger. */
+export type Short = { readonly source: Source; readonly values: ReadonlyMap<string, string> }
+
+/** The configuration that the flags stand for: one upstream, one profile, every tool by its exact name. */
+export function shortForm(flags: Flags): Short {
+  const values = new Map<string, string>()
+  const env: Record<string, Json> = {}
+  for (const one of flags.env) {
+    const { name, value } = assignment(one)
+    if (value !== null) values.set(name, value)
+    env[name] = `\${${name}}`
+  }
+  const upstream = upstreamName(flags.command)
+  const tools: Record<string, Json> = {}
+  for (const name of flags.read) tools[`${upstream}/${name}`] = object({ effect: 'read' })
+  for (const name of flags.write) tools[`${upstream}/${name}`] = object({ effect: 'write' })
+  const config = object({
+    version: 2,
+    upstreams: object({
+      // A dollar that the operator typed is no substitution.
+      [upstream]: object({ command: flags.command.map(literal), env: object(env) }),
+    }),
+    tools: object(tools),
+    profiles: object({ default: object({ allow: Object.keys(tools) }) }),
+  })
+  return { source: { file: '(command line)', text: canonical(config) }, values }
+}
+
+const literal = (text: string): string => text.replaceAll('${', '$${')
+
+function assignment(text: string): { readonly name: string; readonly value: string | null } {
+  const at = text.indexOf('=')
+  const name = at < 0 ? text : text.slice(0, at)
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+    throw new Fault('usage', `--env ${name}: write --env NAME or --env NAME=VALUE`)
+  }
+  return { name, value: at < 0 ? null : text.slice(at + 1) }
+}
+
+/** A name that tells one command from another: all short forms of a user share one state directory, and
+ *  what was pinned for one server must not be taken for another. */
+export function upstreamName(command: readonly string[]): string {
+  const last = command.findLast((part) => !part.startsWith('-')) ?? 'server'
+  const slug = basename(last)
+    .toLowerCase()
+    .replace(/\.[a-z]+$/, '')
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '')
+    .slice(0, SLUG_CHARACTERS)
+  return `${slug === '' ? 'server' : slug}-${sha256(canonical([...command])).slice(0, HASH_DIGITS)}`
+}
+
+const SLUG_CHARACTERS = 11
+const HASH_DIGITS = 8

@@ -43,15 +43,15 @@ export type Context = {
   ask(method: string, params: unknown, then: (answer: Json) => void): void
 }
 
-type Tool = { readonly definition: Json; run(context: Context): void }
+export type Tool = { readonly definition: Json; run(context: Context): void }
 
-const text = (value: string): Json => ({ content: [{ type: 'text', text: value }] })
-const structured = (value: Json): Json => ({
+export const text = (value: string): Json => ({ content: [{ type: 'text', text: value }] })
+export const structured = (value: Json): Json => ({
   ...text(JSON.stringify(value)),
   structuredContent: value,
 })
 
-function tool(name: string, properties: Json, run: (context: Context) => void): Tool {
+export function tool(name: string, properties: Json, run: (context: Context) => void): Tool {
   const definition = {
     name,
     description: `scripted ${name}`,

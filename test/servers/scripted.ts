@@ -9,7 +9,8 @@
 //   --version V        the legacy revision it answers to initialize (default: the one asked for)
 //   --serve LIST       tools,prompts,resources,completions,logging (default: all of them)
 //   --no-list-changed  declares no listChanged
-//   --tools N          N further tools t000, t001, ...
+//   --tools N          N further tools t000, t001, ...      --tool-bytes B  length of a description
+//   --early            answers "early" to a tools/call as soon as it has seen its id
 //   --page N           page size of every list        --ttl MS      ttlMs of modern lists (default 0)
 //   --empty-for MS     tools/list is empty for so long after the start
 //   --list-fails N     the first N tools/list answers are errors -32000
@@ -32,8 +33,10 @@
 import { appendFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 
-import { TOOLS, type Context, type Json } from './scripted-tools.ts'
+import { CASE_TOOLS } from './case-tools.ts'
+import { type Context, type Json, TOOLS as PLAIN_TOOLS } from './scripted-tools.ts'
 
+const TOOLS = [...PLAIN_TOOLS, ...CASE_TOOLS]
 const MODERN = '2026-07-28'
 const META = 'io.modelcontextprotocol/'
 
@@ -45,6 +48,8 @@ const { values: flags, positionals } = parseArgs({
     serve: { type: 'string', default: 'tools,prompts,resources,completions,logging' },
     'no-list-changed': { type: 'boolean', default: false },
     tools: { type: 'string', default: '0' },
+    'tool-bytes': { type: 'string', default: '500' },
+    early: { type: 'boolean', default: false },
     page: { type: 'string', default: '1000000' },
     ttl: { type: 'string', default: '0' },
     'empty-for': { type: 'string', default: '0' },
@@ -74,7 +79,10 @@ let initialized = false
 let junkDue = flags['junk-first']
 let extraTools: Json[] = Array.from({ length: Number(flags.tools) }, (_, n) => ({
   name: `t${String(n).padStart(3, '0')}`,
-  description: `tool number ${n} of a long list; ${'it does nothing at all. '.repeat(20)}`,
+  description: `tool number ${n} of a long list; `.padEnd(
+    Number(flags['tool-bytes']),
+    'it does nothing. ',
+  ),
   inputSchema: { type: 'object', properties: {} },
 }))
 let hidden = new Set<string>()
@@ -192,10 +200,8 @@ function callTool(id: string | number, params: Json, reply: Reply, line: string)
 }
 
 const NOTES = ['notes://a', 'notes://public/1']
-const METHODS: Record<
-  string,
-  (id: string | number, params: Json, reply: Reply, line: string) => void
-> = {
+type Method = (id: string | number, params: Json, reply: Reply, line: string) => void
+const METHODS: Record<string, Method> = {
   'tools/list': (_id, params, reply) => listTools(params, reply),
   'tools/call': callTool,
   'prompts/list': (_id, params, reply) =>
@@ -269,7 +275,7 @@ function modernRequest(id: string | number, method: string, params: Json, line: 
   }
   if (method === 'ping' || method === 'logging/setLevel')
     return reply.error(-32601, 'Method not found')
-  serve(id, method, params, reply, line)
+  serve(method, (known) => known(id, params, reply, line), reply)
 }
 
 function legacyRequest(id: string | number, method: string, params: Json, line: string): void {
@@ -291,21 +297,15 @@ function legacyRequest(id: string | number, method: string, params: Json, line: 
     })
   }
   if (!initialized) return reply.error(-32600, 'not initialized')
-  serve(id, method, params, reply, line)
+  serve(method, (known) => known(id, params, reply, line), reply)
 }
 
-function serve(
-  id: string | number,
-  method: string,
-  params: Json,
-  reply: Reply,
-  line: string,
-): void {
+function serve(method: string, run: (known: Method) => void, reply: Reply): void {
   const family = method.split('/')[0] ?? ''
   const known = METHODS[method]
   if (known === undefined || (family !== 'ping' && !serves.has(NEEDS[family] ?? family)))
-    return reply.error(-32601, 'Method not found')
-  known(id, params, reply, line)
+    reply.error(-32601, 'Method not found')
+  else run(known)
 }
 
 /** True when the message met the way this server treats probes. */
@@ -325,11 +325,12 @@ function metProbe(id: string | number, method: string): boolean {
 
 /** True when the message was an answer or a notification: nothing is replied to those. */
 function consumed(message: Json, params: Json): boolean {
-  if (message['method'] === undefined) asked.get(String(message['id'] as string))?.(message)
+  if (message['method'] === undefined) asked.get(message['id'] as string)?.(message)
   else if (message['method'] === 'notifications/cancelled') {
     listeners.delete(params['requestId'] as string)
   }
-  return message['method'] === undefined || message['id'] === undefined
+  const id = message['id'] as string | number | undefined
+  return message['method'] === undefined || id === undefined || answeredEarly.has(id)
 }
 
 function receive(line: string): void {
@@ -353,6 +354,19 @@ function receive(line: string): void {
     })
 }
 
+const answeredEarly = new Set<string | number>()
+/** Answers a call of which only the beginning has come. */
+function answerEarly(start: Buffer): void {
+  const source = /"id":("[^"]*"|\d+),"method":"tools\/call"/.exec(
+    start.toString('latin1', 0, 200),
+  )?.[1]
+  const id = source === undefined ? undefined : (JSON.parse(source) as string | number)
+  if (id === undefined || answeredEarly.has(id)) return
+  answeredEarly.add(id)
+  const content = [{ type: 'text', text: 'early' }]
+  send({ id, result: flags.era === 'legacy' ? { content } : { resultType: 'complete', content } })
+}
+
 function listenToStdin(): void {
   let rest: Buffer = Buffer.alloc(0)
   process.stdin.on('data', (chunk: Buffer) => {
@@ -363,6 +377,7 @@ function listenToStdin(): void {
       from = at + 1
     }
     rest = all.subarray(from)
+    if (flags.early) answerEarly(rest)
   })
   process.stdin.on('end', () => {
     if (!flags.deaf) process.exit(0)

@@ -1,0 +1,60 @@
+// Further tools of scripted.ts, for cases about framing, floods and early answers.
+//
+//   together(count, text)   holds its answer until so many calls are held, then answers all in one write
+//   pieces(text, ms)        the text, written in three pieces ms apart
+//   drip(ms)                answers "dripping", then a log notification each ms and for ever
+//   babble(ms, text)        answers "babbling", then the text on stderr each ms and for ever
+//   cwd()                   the folder it runs in
+
+import { type Context, type Json, structured, text, type Tool, tool } from './scripted-tools.ts'
+
+const string = { type: 'string' }
+const integer = { type: 'integer' }
+
+const isModern = (c: Context): boolean =>
+  (c.params['_meta'] as Json | undefined)?.['io.modelcontextprotocol/protocolVersion'] !== undefined
+
+const answerLine = (c: Context): string => {
+  const result = {
+    ...(isModern(c) ? { resultType: 'complete' } : {}),
+    ...text(String(c.args['text'])),
+  }
+  return `${JSON.stringify({ jsonrpc: '2.0', id: c.id, result })}\n`
+}
+
+let held: string[] = []
+function together(c: Context): void {
+  held.push(answerLine(c))
+  if (held.length < Number(c.args['count'])) return
+  process.stdout.write(held.join(''))
+  held = []
+}
+
+function pieces(c: Context): void {
+  const bytes = Buffer.from(answerLine(c))
+  const third = Math.ceil(bytes.length / 3)
+  for (const n of [0, 1, 2]) {
+    const piece = bytes.subarray(n * third, (n + 1) * third)
+    setTimeout(() => process.stdout.write(piece), n * Number(c.args['ms'] ?? 20))
+  }
+}
+
+function drip(c: Context): void {
+  const params = { level: 'info', logger: 'scripted', data: 'drip' }
+  setInterval(() => c.send({ method: 'notifications/message', params }), Number(c.args['ms']))
+  c.result(text('dripping'))
+}
+
+function babble(c: Context): void {
+  process.stderr.on('error', () => undefined)
+  setInterval(() => process.stderr.write(`${String(c.args['text'])}\n`), Number(c.args['ms']))
+  c.result(text('babbling'))
+}
+
+export const CASE_TOOLS: readonly Tool[] = [
+  tool('together', { count: integer, text: string }, together),
+  tool('pieces', { text: string, ms: integer }, pieces),
+  tool('drip', { ms: integer }, drip),
+  tool('babble', { ms: integer, text: string }, babble),
+  tool('cwd', {}, (c) => c.result(structured({ cwd: process.cwd() }))),
+]

@@ -42,8 +42,13 @@ export function verifier(from: Head = NOTHING): Verifier {
   }
 }
 
-/** What an asker may know of a log beforehand. `origin`: the `origin` of its genesis record. */
-export type Expected = { readonly anchor: Anchor | null; readonly origin: string | null }
+/** What an asker may know of a log beforehand. `origin`: the `origin` of its genesis record. `from`: the
+ *  record before the first line that is handed over; absent for a whole log. */
+export type Expected = {
+  readonly anchor: Anchor | null
+  readonly origin: string | null
+  readonly from?: Head
+}
 
 /** The finding over a whole log. ok: every line is the record it should be; `anchored` is the last
  *  record that a given head vouches for, null without a head: records after it may have been cut off,
@@ -101,7 +106,7 @@ export function logCheck(expected: Expected): {
   readonly end: () => Verified
   readonly torn: () => Verified
 } {
-  const walk = verifier()
+  const walk = verifier(expected.from)
   let bad: Verified | null = null
   let origin = ''
   let anchored: number | null = null
@@ -184,7 +189,7 @@ function checkLine(line: string | Uint8Array, before: Head): Entry | Problem {
   if (isProblem(value)) return value
   return (
     checkLink(value, before) ??
-    checkHash(value, before) ??
+    checkHash(value, text, before) ??
     known(value) ??
     checkGenesis(value) ??
     (value as Entry)
@@ -205,11 +210,25 @@ function checkLink(value: JsonObject, before: Head): Problem | null {
   return null
 }
 
-function checkHash(value: JsonObject, before: Head): Problem | null {
-  const { sha256, ...rest } = value
-  const right = hash('sha256', before.sha256 + canonical(rest), 'hex')
-  return right === sha256 ? null : problem('hash', 'sha256 is not the hash of the record')
+function checkHash(value: JsonObject, text: string, before: Head): Problem | null {
+  const right = hash('sha256', before.sha256 + withoutHash(value, text), 'hex')
+  return right === value['sha256'] ? null : problem('hash', 'sha256 is not the hash of the record')
 }
+
+/** The canonical text of the record without its own hash: cut out of the line where the member stands
+ *  there once, in the middle; written anew for any line that would be cut elsewhere. */
+function withoutHash(value: JsonObject, text: string): string {
+  const at = text.indexOf(OWN_HASH)
+  // With `v` after it, the member that is found once is the record's own and not one inside a value.
+  const once = at > 0 && at === text.lastIndexOf(OWN_HASH) && value['v'] !== undefined
+  if (once && text[at + OWN_HASH.length + 65] === ',') {
+    return text.slice(0, at) + text.slice(at + OWN_HASH.length + 65)
+  }
+  const { sha256: _own, ...rest } = value
+  return canonical(rest)
+}
+
+const OWN_HASH = ',"sha256":"'
 
 function checkGenesis(value: JsonObject): Problem | null {
   const first = value['seq'] === 0

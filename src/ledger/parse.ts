@@ -1,7 +1,15 @@
 // Reads a line of the log back: is it a record, of a format and kind that this build knows.
 
 import { canonical } from '../canonical.ts'
-import { isObject, parseText, type Json, type JsonLimits, type JsonObject } from '../json.ts'
+import {
+  isObject,
+  parseText,
+  REQUEST_LIMITS,
+  writeJson,
+  type Json,
+  type JsonLimits,
+  type JsonObject,
+} from '../json.ts'
 import {
   ENTRY_LIMITS,
   FORMAT_VERSION,
@@ -13,7 +21,8 @@ import {
 
 /** Why a line is not a record, or not the next one; a closed list, pinned by the vectors.
  *  `bytes`: a byte outside 0x20..0x7E, an escape other than `\"` and `\\`, or a line past the limit;
- *  `json`: not one strict JSON object; `form`: not the canonical text of its value; `member`: a member
+ *  `json`: not one strict JSON object; `form`: not the canonical text of its value, or a float, an
+ *  integer beyond 2^53-1, a name outside `[a-z][a-z0-9_]*`, brackets deeper than 4; `member`: a member
  *  is missing or of the wrong type; `seq`, `link`, `hash`: out of order, not chained to the line before,
  *  not the hash of itself; `genesis`: the first line is no genesis record or another line is one;
  *  `torn`: the last line does not end in LF; `head`, `origin`: not the log that the asker expects;
@@ -61,9 +70,8 @@ export function parseForm(line: string): JsonObject | Problem {
   const parsed = parseText(line, LINE_LIMITS)
   if (parsed.kind === 'refused') return problem('json', `not strict JSON: ${parsed.problem}`)
   if (!isObject(parsed.value)) return problem('json', 'not a JSON object')
-  // Every number kept as source is a float, an exponent or beyond 2^53-1.
-  if (canonical(parsed.value) !== line) return problem('form', 'not in canonical form')
-  if (!onlyIntegers(parsed.value)) return problem('form', 'a number is not an exact integer')
+  if (!isCanonical(parsed.value, line)) return problem('form', 'not in canonical form')
+  if (!isSound(parsed.value)) return problem('form', 'a value or name that no record holds')
   // A forged `kind` may not be taken for a problem of ours.
   if (parsed.value['kind'] === 'problem') return problem('kind', 'unknown record kind')
   return parsed.value
@@ -82,7 +90,9 @@ export function known(value: JsonObject): Problem | null {
   return null
 }
 
-const LINE_LIMITS: JsonLimits = { bytes: ENTRY_LIMITS.line, depth: 4, keys: 200, nodes: 2_000 }
+const LINE_LIMITS: JsonLimits = { ...REQUEST_LIMITS, bytes: ENTRY_LIMITS.line }
+const RECORD_DEPTH = 4
+const MEMBER_NAME = /^[a-z][a-z0-9_]*$/
 const PRINTABLE = /^[\x20-\x7e]*$/
 
 function onlyRecordBytes(line: string): boolean {
@@ -126,10 +136,32 @@ function hasType(value: Json | undefined, type: MemberType): boolean {
   }
 }
 
-function onlyIntegers(value: Json): boolean {
+// Native writing first: it keeps the order of the line, so that only the order is left to look at.
+const isCanonical = (value: Json, line: string): boolean =>
+  writeJson(value) === line ? inOrder(value) : canonical(value) === line
+
+function inOrder(value: Json | undefined): boolean {
+  if (Array.isArray(value)) return value.every(inOrder)
+  if (!isObject(value)) return true
+  let before = ''
+  for (const key of Object.keys(value)) {
+    // Keys are printable ASCII here, where `<` orders as code points do.
+    if (key < before || !inOrder(value[key])) return false
+    before = key
+  }
+  return true
+}
+
+/** False for a float, for a number kept as source, for a name that is no member name and for brackets
+ *  deeper than a record has. */
+function isSound(value: Json | undefined, left: number = RECORD_DEPTH): boolean {
   if (typeof value === 'number') return Number.isSafeInteger(value)
-  if (Array.isArray(value)) return value.every(onlyIntegers)
-  if (isObject(value))
-    return Object.values(value).every((one) => one === undefined || onlyIntegers(one))
-  return typeof value !== 'object' || value === null
+  if (typeof value !== 'object' || value === null) return true
+  if (left === 0) return false
+  if (Array.isArray(value)) return value.every((one) => isSound(one, left - 1))
+  if (!isObject(value)) return false
+  for (const key of Object.keys(value)) {
+    if (!MEMBER_NAME.test(key) || !isSound(value[key], left - 1)) return false
+  }
+  return true
 }

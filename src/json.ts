@@ -90,7 +90,7 @@ export function parseJson(bytes: Uint8Array, limits: JsonLimits): Parsed {
   } catch {
     return { kind: 'refused', problem: 'utf8', at: 0 }
   }
-  return parseText(text, limits)
+  return read(text, limits)
 }
 
 // fatal: bytes that are not UTF-8 are refused, not replaced; ignoreBOM: a BOM stays and is a syntax error.
@@ -98,6 +98,12 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** As `parseJson`, for text that is already decoded (`limits.bytes` is not checked). */
 export function parseText(text: string, limits: JsonLimits): Parsed {
+  // A decoder cannot give a lone surrogate; a string from elsewhere may hold one.
+  if (!text.isWellFormed()) return { kind: 'refused', problem: 'surrogate', at: 0 }
+  return read(text, limits)
+}
+
+function read(text: string, limits: JsonLimits): Parsed {
   const reader = new Reader(text, limits)
   try {
     const value = reader.document()

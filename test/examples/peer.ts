@@ -1,9 +1,10 @@
 // Starts the notes server in each of its ways and speaks raw lines to it.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 export const ROOT: string = fileURLToPath(new URL('../..', import.meta.url))
@@ -52,8 +53,18 @@ export type Peer = {
 /** A fresh directory with the notes, the gateway's state and room for a marker. */
 export type Place = { readonly dir: string; readonly ledger: string; readonly state: string }
 
+const started: Peer[] = []
+const dirs: string[] = []
+
+// A test that fails half way leaves nothing behind.
+after(async () => {
+  await Promise.all(started.map((peer) => peer.kill()))
+  for (const dir of dirs) rmSync(dir, { recursive: true, force: true })
+})
+
 export function newPlace(): Place {
   const dir = mkdtempSync(join(tmpdir(), 'eclusa-gated-fs-'))
+  dirs.push(dir)
   return { dir, ledger: join(dir, 'ledger'), state: join(dir, 'state') }
 }
 
@@ -71,7 +82,9 @@ export function start(way: Way, place: Place, more: Record<string, string> = {})
       ...more,
     },
   })
-  return peerOf(child)
+  const peer = peerOf(child)
+  started.push(peer)
+  return peer
 }
 
 function peerOf(child: ChildProcessWithoutNullStreams): Peer {

@@ -1,0 +1,217 @@
+// Answers, refusals and notices as JSON-RPC text for one client. What nobody changed passes as it came.
+
+import type { Answer, Method } from '../call.ts'
+import type { Refusal } from '../decision.ts'
+import { isObject, type Json, type JsonObject, object, writeJson } from '../json.ts'
+import type { Face } from './era.ts'
+import { PROTOCOL } from './era.ts'
+import { type Id, RPC } from './message.ts'
+
+/** An error as it goes out. `data` is null for none. */
+export type Outgoing = {
+  readonly code: number
+  readonly message: string
+  readonly data: JsonObject | null
+}
+
+/** Names of ours in `_meta`; from anybody else they are dropped, or a server could forge a refusal. */
+export const OURS = 'eclusa/'
+/** Where a refusal stands: in `_meta` of results, in `data` of errors. */
+export const REFUSAL = 'eclusa/refusal'
+
+/** A response around the text of its result. */
+export const resultText = (id: Id | null, result: string): string =>
+  `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`
+
+/** An error response; `id` is null where the request's could not be known. */
+export function errorText(id: Id | null, { code, message, data }: Outgoing): string {
+  const error = writeJson(object({ code, message, data: data ?? undefined }))
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"error":${error}}`
+}
+
+/** A notification. */
+export const noticeText = (method: string, params: JsonObject | null): string =>
+  params === null
+    ? `{"jsonrpc":"2.0","method":${JSON.stringify(method)}}`
+    : `{"jsonrpc":"2.0","method":${JSON.stringify(method)},"params":${writeJson(params)}}`
+
+/** The data of an error that refuses. */
+export const refusalData = (refusal: Refusal, more: { readonly [key: string]: Json }): JsonObject =>
+  object({ ...more, [REFUSAL]: told(refusal) })
+
+/** The result that refuses a tool call. */
+export function refusalResult(face: Face, sentence: string, refusal: Refusal): string {
+  const result = object({
+    content: [object({ type: 'text', text: sentence })],
+    isError: true,
+    _meta: object({ [REFUSAL]: told(refusal) }),
+  })
+  return dress(face, 'tools/call', { kind: 'result', era: 'legacy', value: result, text: null })
+}
+
+/** An upstream's answer in the client's revision. `asked`: the name or URI as the client sent it. */
+export function answerText(
+  id: Id,
+  answer: Answer,
+  to: { readonly face: Face; readonly method: Method; readonly asked: string },
+): string {
+  if (answer.kind === 'result') return resultText(id, dress(to.face, to.method, answer))
+  return errorText(id, translate(answer, to))
+}
+
+/** A result of our own making in the client's revision. `cacheable`: one of the results that must
+ *  say how long they may be kept, which for ours is never, and by nobody else. */
+export function ownResult(
+  face: Face,
+  members: { readonly [key: string]: Json | undefined },
+  caching: 'cacheable' | 'once',
+): string {
+  if (face.era === 'legacy') return writeJson(object(members))
+  const hints = caching === 'cacheable' ? NEVER_CACHED : {}
+  return writeJson(object({ resultType: 'complete', ...members, ...hints }))
+}
+
+/** The items of an array; none of anything else. */
+export const blocksOf = (value: Json | undefined): readonly Json[] => (isList(value) ? value : [])
+
+/** The value without what only we may say, at the places where `_meta` stands: the top and content blocks.
+ *  The same value when there is nothing to drop. */
+export function withoutOurs(value: JsonObject): JsonObject {
+  const { content, _meta: meta } = value
+  const clean = isObject(meta) ? withoutNames(meta, isOurs) : meta
+  const blocks = isList(content) ? cleanBlocks(content) : content
+  if (clean === meta && blocks === content) return value
+  return object({ ...value, _meta: clean, content: blocks })
+}
+
+/** The params of a notice without the `_meta` names of ours and of the server's hop. */
+export function cleanNotice(params: JsonObject): JsonObject {
+  const { _meta: meta } = params
+  if (!isObject(meta)) return params
+  return object({
+    ...params,
+    _meta: withoutNames(meta, (name) => isOurs(name) || HOP_NAMES.has(name)),
+  })
+}
+
+type Result = Extract<Answer, { readonly kind: 'result' }>
+
+const NEVER_CACHED = { ttlMs: 0, cacheScope: 'private' } as const
+const COMPLETE_FIRST = '{"resultType":"complete",'
+/** The protocol's own names in results and notices, which belong to the hop that set them. */
+const HOP_NAMES: ReadonlySet<string> = new Set(
+  [
+    'protocolVersion',
+    'clientInfo',
+    'clientCapabilities',
+    'logLevel',
+    'serverInfo',
+    'subscriptionId',
+  ].map((name) => `${PROTOCOL}${name}`),
+)
+
+const told = ({ code, reason, retryAfterMs }: Refusal): JsonObject =>
+  object({ code, reason, retryAfterMs })
+const isList = (value: Json | undefined): value is readonly Json[] => Array.isArray(value)
+const isOurs = (name: string): boolean => name.startsWith(OURS)
+
+function cleanBlocks(content: readonly Json[]): readonly Json[] {
+  const clean = content.map((block) => {
+    const meta = isObject(block) ? block['_meta'] : undefined
+    if (!isObject(block) || !isObject(meta)) return block
+    const kept = withoutNames(meta, isOurs)
+    return kept === meta ? block : object({ ...block, _meta: kept })
+  })
+  return clean.some((block, at) => block !== content[at]) ? clean : content
+}
+
+function withoutNames(value: JsonObject, drops: (name: string) => boolean): JsonObject {
+  const kept = Object.entries(value).filter(([name]) => !drops(name))
+  return kept.length === Object.keys(value).length ? value : object(Object.fromEntries(kept))
+}
+
+/** The text of a result for this client: the admitted text with at most a prefix, or written anew. */
+function dress(face: Face, method: Method, answer: Result): string {
+  const value = withoutOurs(answer.value)
+  // A line break inside would end the frame; the text of a stored answer might hold one.
+  const text = value === answer.value && isOneLine(answer.text) ? answer.text : null
+  return face.era === 'modern' ? forModern(method, value, text) : forLegacy(answer, value, text)
+}
+
+const isOneLine = (text: string | null): boolean =>
+  text !== null && !text.includes('\n') && !text.includes('\r')
+
+function forModern(method: Method, value: JsonObject, text: string | null): string {
+  const { ttlMs = NEVER_CACHED.ttlMs } = value
+  // What one client may see is nobody else's, whatever the server says of its own.
+  const hints = method === 'resources/read' ? { ...NEVER_CACHED, ttlMs } : {}
+  const wanted = { resultType: 'complete', ...hints }
+  const missing = Object.entries(wanted).filter(([name, one]) => value[name] !== one)
+  if (text !== null && missing.length === 0) return text
+  if (text !== null && missing.every(([name]) => value[name] === undefined)) {
+    const prefix = writeJson(object(Object.fromEntries(missing)))
+    return Object.keys(value).length === 0 ? prefix : `${prefix.slice(0, -1)},${text.slice(1)}`
+  }
+  return writeJson(object({ ...value, ...wanted }))
+}
+
+function forLegacy({ era }: Result, value: JsonObject, text: string | null): string {
+  const shaped = withObjectOutput(withoutHopNames(era === 'modern' ? withoutHints(value) : value))
+  const { resultType: type, ...rest } = shaped
+  if (text === null || shaped !== value) return writeJson(object(rest))
+  if (type === undefined) return text
+  // The usual place of the one member that must go; anywhere else the text is written anew.
+  return text.startsWith(COMPLETE_FIRST)
+    ? `{${text.slice(COMPLETE_FIRST.length)}`
+    : writeJson(object(rest))
+}
+
+function withoutHints(value: JsonObject): JsonObject {
+  const { ttlMs, cacheScope, ...rest } = value
+  return ttlMs === undefined && cacheScope === undefined ? value : object(rest)
+}
+
+function withoutHopNames(value: JsonObject): JsonObject {
+  const { _meta: meta } = value
+  if (!isObject(meta)) return value
+  const kept = withoutNames(meta, (name) => HOP_NAMES.has(name))
+  if (kept === meta) return value
+  return object({ ...value, _meta: Object.keys(kept).length === 0 ? undefined : kept })
+}
+
+/** Legacy clients expect an object; their list shows the schema of one, too. */
+function withObjectOutput(value: JsonObject): JsonObject {
+  const { structuredContent: result } = value
+  if (result === undefined || isObject(result)) return value
+  return object({ ...value, structuredContent: object({ result }) })
+}
+
+/** Codes of the modern hop between us and a server; no client may take them for its own. */
+const HOP_ERRORS: ReadonlySet<number> = new Set([-32020, -32021, -32022])
+const LEGACY_NOT_FOUND = -32002
+const URL_ELICITATION = -32042
+
+function translate(
+  { code, message, data }: Extract<Answer, { readonly kind: 'error' }>,
+  { face, method, asked }: { readonly face: Face; readonly method: Method; readonly asked: string },
+): Outgoing {
+  const kept = data === null ? null : withoutNames(data, isOurs)
+  if (HOP_ERRORS.has(code)) {
+    const sentence = 'the server and the gateway do not agree on the protocol; ask the operator'
+    return { code: RPC.internal, message: sentence, data: null }
+  }
+  if (code === URL_ELICITATION) {
+    const sentence = 'the server asks for something that cannot be passed on yet'
+    return { code: RPC.internal, message: sentence, data: refusalData({ code: 'not_bridged' }, {}) }
+  }
+  if (method !== 'resources/read') return { code, message, data: kept }
+  if (face.era === 'modern' && code === LEGACY_NOT_FOUND) {
+    return { code: RPC.params, message, data: object({ uri: asked, ...kept }) }
+  }
+  const isNotFound = code === RPC.params && kept?.['uri'] !== undefined
+  return {
+    code: face.era === 'legacy' && isNotFound ? LEGACY_NOT_FOUND : code,
+    message,
+    data: kept,
+  }
+}

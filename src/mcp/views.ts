@@ -1,0 +1,212 @@
+// What one client may know of the servers behind the gateway: capabilities, instructions and lists.
+
+import type { Client } from '../call.ts'
+import { type Doors, list, recordView } from '../gateway.ts'
+import { isObject, type Json, type JsonObject, object, writeJson } from '../json.ts'
+import type { Hello, ListKind, Shown } from '../ports.ts'
+import { type Face, MODERN_VERSION, PROTOCOL } from './era.ts'
+import { exposed, isDoubtful, resolve } from './names.ts'
+import { ownResult, withoutOurs } from './render.ts'
+
+/** Of whom and to whom. `say` takes one line for the operator; `version` is the gateway's own. */
+export type Scene = {
+  readonly client: Client
+  readonly doors: Doors
+  readonly version: string
+  readonly say: (line: string) => void
+}
+
+/** A capability of the protocol that servers declare. */
+export type Capability = 'tools' | 'prompts' | 'resources' | 'completions' | 'logging'
+
+/** down: no server could be asked. */
+export type Offer = 'offered' | 'absent' | 'down'
+
+/** Whether any server declares a capability. Servers that are down count as not declaring it, unless all
+ *  are. */
+export async function offer(doors: Doors, capability: Capability): Promise<Offer> {
+  const hellos = await hellosOf(doors)
+  const known = hellos.filter((hello) => hello !== null)
+  if (known.length === 0) return 'down'
+  return known.some(({ capabilities }) => isObject(capabilities[capability])) ? 'offered' : 'absent'
+}
+
+/** The result of `server/discover`; the view has its record. */
+export async function discover(scene: Scene, face: Face): Promise<string> {
+  const { capabilities, instructions } = await introduce(scene, face, 'server/discover')
+  const meta = object({ [`${PROTOCOL}serverInfo`]: serverInfo(scene.version) })
+  const members = {
+    supportedVersions: [MODERN_VERSION],
+    capabilities,
+    ...instructions,
+    _meta: meta,
+  }
+  return ownResult(face, members, 'cacheable')
+}
+
+/** The result of `initialize`; the view has its record. */
+export async function initialize(scene: Scene, face: Face): Promise<string> {
+  const { capabilities, instructions } = await introduce(scene, face, 'initialize')
+  const members = {
+    protocolVersion: face.version,
+    capabilities,
+    serverInfo: serverInfo(scene.version),
+    ...instructions,
+  }
+  return ownResult(face, members, 'once')
+}
+
+/** A list as it goes out. `text`: the result; `view`: what it shows, in order, so that two views can be
+ *  compared; `complete`: false when a server could not be asked. */
+export type View = { readonly text: string; readonly view: string; readonly complete: boolean }
+
+/** All pages of one kind as this client may see them. A name that two servers would share is withheld and
+ *  said to the operator. */
+export async function view(scene: Scene, face: Face, kind: ListKind): Promise<View> {
+  const { shown, complete } = await list(scene.client, kind, scene.doors)
+  const apart = await keepApart(scene, kind, shown)
+  const items = apart.map(({ name, one }) => itemText(face, kind, name, one.definition.value))
+  const own = ownResult(face, { _meta: metaOf(scene, face), [MEMBERS[kind]]: [] }, 'cacheable')
+  const hole = `"${MEMBERS[kind]}":[`
+  const at = own.lastIndexOf(hole) + hole.length
+  return {
+    text: own.slice(0, at) + items.join(',') + own.slice(at),
+    view: apart.map(({ name, one }) => `${name} ${one.definition.hash}`).join('\n'),
+    complete,
+  }
+}
+
+const MEMBERS = {
+  tools: 'tools',
+  prompts: 'prompts',
+  resources: 'resources',
+  templates: 'resourceTemplates',
+} as const satisfies Record<ListKind, string>
+
+const hellosOf = (doors: Doors): Promise<readonly (Hello | null)[]> =>
+  Promise.all(doors.upstreams.names.map((name) => doors.upstreams.hello(name)))
+
+const serverInfo = (version: string): JsonObject =>
+  object({ name: 'eclusa', title: 'Eclusa', version })
+
+const metaOf = ({ version }: Scene, { era }: Face): JsonObject | undefined =>
+  era === 'modern' ? object({ [`${PROTOCOL}serverInfo`]: serverInfo(version) }) : undefined
+
+type Introduction = {
+  readonly capabilities: JsonObject
+  readonly instructions: { readonly instructions?: string }
+}
+
+async function introduce(scene: Scene, face: Face, method: string): Promise<Introduction> {
+  const { doors, client } = scene
+  const hellos = await hellosOf(doors)
+  const capabilities = await advertised(scene, face, hellos)
+  const said = doors.upstreams.names.flatMap((name, at) => {
+    const text = hellos[at]?.instructions ?? null
+    return text === null ? [] : [hellos.length === 1 ? text : `${name}:\n${text}`]
+  })
+  const instructions = said.length === 0 ? {} : { instructions: said.join('\n\n') }
+  const text = writeJson([capabilities, instructions.instructions ?? null])
+  await recordView(doors, client, { method, text, items: Object.keys(capabilities).length })
+  return { capabilities, instructions }
+}
+
+/** What some server declares and this client may use; a promise, so never more. */
+async function advertised(
+  scene: Scene,
+  { era }: Face,
+  hellos: readonly (Hello | null)[],
+): Promise<JsonObject> {
+  const declares = (capability: Capability): boolean =>
+    hellos.some((hello) => isObject(hello?.capabilities[capability]))
+  const sees = async (kind: ListKind): Promise<boolean> =>
+    (await list(scene.client, kind, scene.doors)).shown.length > 0
+  // Changes are told to sessions only: modern clients ask for them, which is not served yet.
+  const changing = era === 'legacy' ? object({ listChanged: true }) : object({})
+  const prompts = declares('prompts') && (await sees('prompts'))
+  const resources =
+    declares('resources') && ((await sees('resources')) || (await sees('templates')))
+  return object({
+    tools: declares('tools') || hellos.every((hello) => hello === null) ? changing : undefined,
+    prompts: prompts ? changing : undefined,
+    resources: resources ? changing : undefined,
+    completions: declares('completions') && (prompts || resources) ? object({}) : undefined,
+    logging: declares('logging') ? object({}) : undefined,
+  })
+}
+
+type Apart = { readonly name: string; readonly one: Shown }
+
+async function keepApart(
+  scene: Scene,
+  kind: ListKind,
+  shown: readonly Shown[],
+): Promise<readonly Apart[]> {
+  const { names } = scene.doors.upstreams
+  if (names.length === 1) return shown.map((one) => ({ name: one.definition.name, one }))
+  if (kind === 'resources' || kind === 'templates') return keepUrisApart(scene, shown)
+  const apart = await Promise.all(
+    shown.map(async (one): Promise<readonly Apart[]> => {
+      const name = exposed(names, one.upstream, one.definition.name)
+      if (!isDoubtful(names, name)) return [{ name, one }]
+      const owner = await resolve(name, kind === 'tools' ? 'tool' : 'prompt', scene)
+      // Shown only where a call would arrive: the list and the gate never disagree.
+      const isOwner = owner !== null && owner !== 'ambiguous' && owner.upstream === one.upstream
+      if (isOwner && owner.name === one.definition.name) return [{ name, one }]
+      scene.say(`the name ${name} could be of two servers and is withheld; rename one of them`)
+      return []
+    }),
+  )
+  return apart.flat()
+}
+
+function keepUrisApart({ say }: Scene, shown: readonly Shown[]): readonly Apart[] {
+  const owners = new Map<string, Set<string>>()
+  for (const { upstream, definition } of shown) {
+    owners.set(definition.name, (owners.get(definition.name) ?? new Set()).add(upstream))
+  }
+  return shown.flatMap((one): readonly Apart[] => {
+    const { name } = one.definition
+    if (owners.get(name)?.size === 1) return [{ name, one }]
+    say(
+      `the resource ${name} is listed by two servers and is withheld; allow it to one of them only`,
+    )
+    return []
+  })
+}
+
+/** Texts of items that go out as their server wrote them; a list is asked for more often than it changes. */
+const texts = new WeakMap<JsonObject, string>()
+
+function itemText(face: Face, kind: ListKind, name: string, value: JsonObject): string {
+  const isOwnName = kind === 'resources' || kind === 'templates' || value['name'] === name
+  const renamed = isOwnName ? value : object({ ...value, name })
+  const shaped = face.era === 'legacy' ? withObjectOutput(renamed) : renamed
+  if (shaped !== value) return writeJson(withoutOurs(shaped))
+  const known = texts.get(value)
+  if (known !== undefined) return known
+  const text = writeJson(withoutOurs(value))
+  texts.set(value, text)
+  return text
+}
+
+/** Legacy clients expect an object schema; a result of another shape reaches them as `{ result }`. */
+function withObjectOutput(item: JsonObject): JsonObject {
+  const schema = item['outputSchema']
+  if (!isObject(schema) || schema['type'] === 'object') return item
+  // A reference would lead elsewhere one level down; no schema is better than a wrong one.
+  const wrapped = hasReference(schema)
+    ? undefined
+    : object({ type: 'object', properties: object({ result: schema }), required: ['result'] })
+  return object({ ...item, outputSchema: wrapped })
+}
+
+function hasReference(value: Json): boolean {
+  if (Array.isArray(value)) return value.some(hasReference)
+  if (!isObject(value)) return false
+  return (
+    '$ref' in value ||
+    '$dynamicRef' in value ||
+    Object.values(value).some((one) => one !== undefined && hasReference(one))
+  )
+}

@@ -233,26 +233,29 @@ type Extras = {
 }
 
 function furtherMembers(first: More, second: More): Extras {
-  const all = first === NONE ? second : second === NONE ? first : { ...first, ...second }
-  const { segment = null, round = null, ...rest } = all
+  const all = { ...first, ...second }
   const parts: string[] = []
-  for (const key of Object.keys(rest)) {
-    const value = rest[key] ?? null
-    if (!EXTRA_KEY.test(key) || isReserved(key)) {
-      throw new Fault('internal', `the member "${key}" cannot be recorded; report this as a defect`)
-    }
-    if (typeof value === 'string') putText(parts, key, key === 'row' ? rowName(value) : value)
-    else parts.push(`"${key}":${typeof value === 'number' ? integer(value) : String(value)}`)
+  for (const key of Object.keys(all)) {
+    if (key !== 'segment' && key !== 'round') putFurther(parts, key, all[key] ?? null)
   }
   // ASCII keys and a quote that sorts before every key character: text order is key order.
-  if (parts.length > 1) parts.sort()
-  const at = parts.findIndex((part) => part > '"sha256"')
+  parts.sort()
+  const after = parts.findIndex((part) => part > '"sha256"')
+  const border = after < 0 ? parts.length : after
   return {
-    before: at < 0 ? parts : parts.slice(0, at),
-    after: at < 0 ? [] : parts.slice(at),
-    segment: typeof segment === 'string' ? segment : null,
-    round: typeof round === 'number' ? round : null,
+    before: parts.slice(0, border),
+    after: parts.slice(border),
+    segment: typeof all['segment'] === 'string' ? all['segment'] : null,
+    round: typeof all['round'] === 'number' ? all['round'] : null,
   }
+}
+
+function putFurther(out: string[], key: string, value: More[string]): void {
+  if (!EXTRA_KEY.test(key) || isReserved(key)) {
+    throw new Fault('internal', `the member "${key}" cannot be recorded; report this as a defect`)
+  }
+  if (typeof value === 'string') putText(out, key, key === 'row' ? rowName(value) : value)
+  else out.push(`"${key}":${typeof value === 'number' ? integer(value) : String(value)}`)
 }
 
 /** A further member may take neither the name of a member of the format nor that of a mark: a name

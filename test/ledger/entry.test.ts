@@ -18,6 +18,7 @@ import {
 } from '../../src/ledger/entry.ts'
 import { parseEntry } from '../../src/ledger/parse.ts'
 import { draft, extras } from './drafts.ts'
+import { text } from './logs.ts'
 
 const PLACE = { seq: 7, prev: 'ab'.repeat(32) }
 
@@ -65,10 +66,10 @@ test('a name of 128 bytes stays whole and one of 129 is cut and says how long it
 test('a cut never divides a code point', () => {
   for (let lead = 0; lead < 5; lead++) {
     const value = named('x'.repeat(lead) + '\u{1f600}'.repeat(40))
-    const kept = Buffer.from(String(value['name']), 'base64')
+    const kept = Buffer.from(text(value['name']), 'base64')
     assert.ok(kept.length <= 128 && kept.length > 124)
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(kept)
-    assert.ok(('x'.repeat(lead) + '\u{1f600}'.repeat(40)).startsWith(text))
+    const whole = new TextDecoder('utf-8', { fatal: true }).decode(kept)
+    assert.ok(('x'.repeat(lead) + '\u{1f600}'.repeat(40)).startsWith(whole))
     assert.equal(value['name_b64'], true)
     assert.equal(value['name_cut'], lead + 160)
   }
@@ -77,7 +78,7 @@ test('a cut never divides a code point', () => {
 test('a name that is not printable ASCII is base64 with a mark, so it cannot forge a line', () => {
   for (const odd of ['x\n{"seq":1}', 'x\u2028y', '\u202egnp', '\u001b[2J', 'ação', '\u007f']) {
     const value = named(odd)
-    assert.equal(Buffer.from(String(value['name']), 'base64').toString(), odd)
+    assert.equal(Buffer.from(text(value['name']), 'base64').toString(), odd)
     assert.equal(value['name_b64'], true)
   }
   assert.equal(named('a"b\\c')['name'], 'a"b\\c')
@@ -86,7 +87,7 @@ test('a name that is not printable ASCII is base64 with a mark, so it cannot for
 
 test('a lone surrogate is recorded as the replacement character', () => {
   const value = named('a\ud800')
-  assert.equal(Buffer.from(String(value['name']), 'base64').toString(), 'a\ufffd')
+  assert.equal(Buffer.from(text(value['name']), 'base64').toString(), 'a\ufffd')
 })
 
 test('at most twenty failed checks are named and the number of all is told', () => {
@@ -142,8 +143,8 @@ test('rows that differ never share a name in the log', () => {
 
 test('a record of a newer version or of an unknown kind is told apart from a bad one', () => {
   const { line } = toEntry(emptyDraft('start', 1), { seq: 0, prev: GENESIS_PREV })
-  const code = (text: string): unknown => {
-    const parsed = parseEntry(text)
+  const code = (one: string): unknown => {
+    const parsed = parseEntry(one)
     return 'code' in parsed ? parsed.code : null
   }
   assert.equal(code(line), null)

@@ -1,5 +1,6 @@
 // Logs to verify: good ones of every kind of record, and the tools with which a forger would bend them.
 
+import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 
 import { canonical } from '../../src/canonical.ts'
@@ -9,11 +10,11 @@ import { emptyDraft, GENESIS_PREV, toEntry, type Draft, type More } from '../../
 export type Log = { readonly lines: readonly string[]; readonly hashes: readonly string[] }
 
 const POLICY = createHash('sha256').update('policy').digest('hex')
-const digest = (text: string): string => createHash('sha256').update(text).digest('hex')
+const digest = (of: string): string => createHash('sha256').update(of).digest('hex')
 
 /** A log of these drafts after a genesis record with this origin. */
 export function chain(
-  drafts: readonly (readonly [Draft, More?])[],
+  records: readonly (readonly [Draft, More?])[],
   origin: string = '0123456789abcdef'.repeat(2),
 ): Log {
   const genesis: readonly [Draft, More] = [
@@ -22,7 +23,7 @@ export function chain(
   ]
   const lines: string[] = []
   const hashes: string[] = []
-  for (const [seq, [draft, more]] of [genesis, ...drafts].entries()) {
+  for (const [seq, [draft, more]] of [genesis, ...records].entries()) {
     const { line, sha256 } = toEntry(draft, { seq, prev: hashes.at(-1) ?? GENESIS_PREV }, more)
     lines.push(line)
     hashes.push(sha256)
@@ -50,10 +51,16 @@ export function read(line: string): JsonObject {
   throw new Error('not a record')
 }
 
+/** A member that must be a text. */
+export function text(value: unknown): string {
+  assert.ok(typeof value === 'string')
+  return value
+}
+
 /** The line of a record with these members, given the right hash. */
 export function sealed(record: JsonObject, members: JsonObject): string {
   const { sha256: _old, ...rest } = object({ ...record, ...members })
-  const prev = String(rest['prev_sha256'])
+  const prev = text(rest['prev_sha256'])
   const own = digest(prev + canonical(object(rest)))
   return canonical(object({ ...rest, sha256: own }))
 }
@@ -63,7 +70,7 @@ export function resealed(lines: readonly string[], at: number, members: JsonObje
   const made = lines.slice(0, at)
   for (const [offset, line] of lines.slice(at).entries()) {
     const before = made.at(-1)
-    const prev = before === undefined ? GENESIS_PREV : String(read(before)['sha256'])
+    const prev = before === undefined ? GENESIS_PREV : text(read(before)['sha256'])
     made.push(sealed(read(line), { prev_sha256: prev, ...(offset === 0 ? members : {}) }))
   }
   return made

@@ -331,6 +331,16 @@ const CASES: Readonly<Record<string, Case>> = {
     log: forged(object({ kind: 'tide' })),
     expect: bad(4, 'kind'),
   },
+  'bad-kind-unsealed': {
+    about: 'a kind like a word of ours, not chained',
+    log: edited(2, (one) => one.replace('"kind":"call"', '"kind":"problem"')),
+    expect: bad(3, 'hash'),
+  },
+  'bad-version-unsealed': {
+    about: 'another version, not chained: an alteration and no format of later',
+    log: edited(2, (one) => one.replace('"v":1', '"v":2')),
+    expect: bad(3, 'hash'),
+  },
   'unknown-kind-problem': {
     about: 'a kind like a word of ours',
     log: forged(object({ kind: 'problem' })),

@@ -196,6 +196,8 @@ function take(self: Self, message: Message, bytes?: number): void {
 
 /** Notifications are never answered, and none is passed on as it is. */
 function notice(self: Self, method: string, params: Request['params']): void {
+  // A call without an id would be one that nobody has to answer for.
+  if (isCall(method)) return refuseMalformed(self, malformed('id_missing', { method, told: false }))
   if (method !== 'notifications/cancelled') return
   const id = params?.['requestId']
   if (typeof id !== 'string' && typeof id !== 'number') return

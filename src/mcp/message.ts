@@ -25,6 +25,7 @@ export type MessageProblem =
   | 'method'
   | 'params'
   | 'response'
+  | 'id_missing'
 
 /** `id` is null where none could be known; `method` is empty likewise. `told`: false for what can only have
  *  been a notification, which is never answered. */
@@ -85,7 +86,7 @@ export function readLine(bytes: Uint8Array, limits: JsonLimits): Line {
 export function readMessage(value: Json): Message {
   if (!isObject(value)) return malformed('not_object', {})
   const { method, params } = value
-  if (method === undefined && ('result' in value || 'error' in value)) return readResponse(value)
+  if (method === undefined && isResponse(value)) return readResponse(value)
   const id = readId(value['id'])
   const known = id ?? null
   if (typeof method !== 'string') return malformed('method', { id: known })
@@ -95,7 +96,7 @@ export function readMessage(value: Json): Message {
   if (params !== undefined && !isObject(params)) {
     return malformed('params', { id, method, rpc: RPC.params, told: id !== null })
   }
-  const asked = { method, params: params ?? null }
+  const asked = { method, params: params === undefined ? null : params }
   return id === null ? { kind: 'notification', ...asked } : { kind: 'request', id, ...asked }
 }
 
@@ -130,6 +131,8 @@ function readId(id: Json | undefined): Id | null | undefined {
   return id
 }
 
+const isResponse = (value: JsonObject): boolean => 'result' in value || 'error' in value
+
 const readResponse = (value: JsonObject): Message => {
   const whole = Object.keys(value).every((key) => RESPONSE_MEMBERS.has(key))
   return whole && value['jsonrpc'] === '2.0'
@@ -159,4 +162,5 @@ const SENTENCES: Readonly<Record<MessageProblem, string>> = {
   method: 'method must be a string',
   params: 'params must be an object',
   response: 'the response is malformed',
+  id_missing: 'a request needs an id',
 }

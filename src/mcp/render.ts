@@ -40,14 +40,16 @@ export const refusalData = (refusal: Refusal, more: { readonly [key: string]: Js
   object({ ...more, [REFUSAL]: told(refusal) })
 
 /** The result that refuses a tool call. */
-export function refusalResult(face: Face, sentence: string, refusal: Refusal): string {
-  const result = object({
-    content: [object({ type: 'text', text: sentence })],
-    isError: true,
-    _meta: object({ [REFUSAL]: told(refusal) }),
-  })
-  return dress(face, 'tools/call', { kind: 'result', era: 'legacy', value: result, text: null })
-}
+export const refusalResult = (face: Face, sentence: string, refusal: Refusal): string =>
+  ownResult(
+    face,
+    {
+      content: [object({ type: 'text', text: sentence })],
+      isError: true,
+      _meta: object({ [REFUSAL]: told(refusal) }),
+    },
+    'once',
+  )
 
 /** An upstream's answer in the client's revision. `asked`: the name or URI as the client sent it. */
 export function answerText(

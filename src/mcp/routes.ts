@@ -23,14 +23,15 @@ const MAX_URI = 2_048
 
 /** Routes of a session that has seen nothing yet. */
 export function routes(): Routes {
-  const links = new Map<string, string | 'ambiguous'>()
+  // null: two servers linked to it.
+  const links = new Map<string, string | null>()
   return {
     target: (uri, desk) => route(uri, desk, links),
     learn(upstream, answer) {
       if (answer.kind === 'error') return
       for (const uri of linksOf(answer.value['content'])) {
         const known = links.get(uri)
-        links.set(uri, known === undefined || known === upstream ? upstream : 'ambiguous')
+        links.set(uri, known === undefined || known === upstream ? upstream : null)
         if (links.size > MAX_LINKS) links.delete(links.keys().next().value ?? uri)
       }
     },
@@ -40,7 +41,7 @@ export function routes(): Routes {
 async function route(
   uri: string,
   { client, doors }: Desk,
-  links: ReadonlyMap<string, string>,
+  links: ReadonlyMap<string, string | null>,
 ): Promise<Route> {
   const { names } = doors.upstreams
   const targets = names.map((upstream): Target => ({ kind: 'resource', upstream, name: uri }))
@@ -50,7 +51,7 @@ async function route(
   const listing = await owners(admitted, (one) => lists(doors, one, uri))
   if (listing.length > 0) return sole(listing)
   const link = links.get(uri)
-  if (link === 'ambiguous') return link
+  if (link === null) return 'ambiguous'
   const linked = admitted.filter(({ upstream }) => upstream === link)
   if (linked.length > 0) return sole(linked)
   return sole(await owners(admitted, (one) => hasTemplate(doors, one, uri)))

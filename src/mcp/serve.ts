@@ -86,13 +86,13 @@ export async function invalid(
 export function refusedText(
   id: Id | null,
   face: Face,
-  reply: Extract<Reply, { kind: 'refused' }>,
+  given: Extract<Reply, { kind: 'refused' }>,
   uri?: string,
 ): string {
-  const { refusal, sentence } = reply
-  if (reply.as === 'result') return resultText(id, refusalResult(face, sentence, refusal))
+  const { refusal, sentence } = given
+  if (given.as === 'result') return resultText(id, refusalResult(face, sentence, refusal))
   const data = refusalData(refusal, uri === undefined ? {} : { uri })
-  return errorText(id, { code: reply.rpc, message: sentence, data })
+  return errorText(id, { code: given.rpc, message: sentence, data })
 }
 
 type Serves = (stage: Stage, flight: Flight) => Promise<string>

@@ -119,20 +119,27 @@ async function advertised(
 ): Promise<JsonObject> {
   const declares = (capability: Capability): boolean =>
     hellos.some((hello) => isObject(hello?.capabilities[capability]))
-  const sees = async (kind: ListKind): Promise<boolean> =>
-    (await list(scene.client, kind, scene.doors)).shown.length > 0
+  const sees = async (capability: Capability, kinds: readonly ListKind[]): Promise<boolean> =>
+    declares(capability) && seesAny(scene, kinds)
+  const [prompts, resources] = await Promise.all([
+    sees('prompts', ['prompts']),
+    sees('resources', ['resources', 'templates']),
+  ])
   // Changes are told to sessions only: modern clients ask for them, which is not served yet.
   const changing = era === 'legacy' ? object({ listChanged: true }) : object({})
-  const prompts = declares('prompts') && (await sees('prompts'))
-  const resources =
-    declares('resources') && ((await sees('resources')) || (await sees('templates')))
+  const tools = declares('tools') || hellos.every((hello) => hello === null)
   return object({
-    tools: declares('tools') || hellos.every((hello) => hello === null) ? changing : undefined,
+    tools: tools ? changing : undefined,
     prompts: prompts ? changing : undefined,
     resources: resources ? changing : undefined,
     completions: declares('completions') && (prompts || resources) ? object({}) : undefined,
     logging: declares('logging') ? object({}) : undefined,
   })
+}
+
+async function seesAny({ client, doors }: Scene, kinds: readonly ListKind[]): Promise<boolean> {
+  const views = await Promise.all(kinds.map((kind) => list(client, kind, doors)))
+  return views.some(({ shown }) => shown.length > 0)
 }
 
 type Apart = { readonly name: string; readonly one: Shown }

@@ -24,11 +24,13 @@ const SERVER = join(ROOT, 'test/servers/scripted.ts')
 /** Bytes of stderr that are kept. */
 const MAX_ERRORS = 4 * 1024 * 1024
 
-/** One scripted server. `flags` are those of scripted.ts, `argv` what its tool argv shows; `command`
- *  replaces it by another program; `more` are further keys of the upstream's configuration. */
+/** One scripted server. `flags` are those of scripted.ts, `argv` what its tool argv shows; `wrap` is a
+ *  program that gets the server's command as its arguments, `command` replaces the server by another
+ *  program; `more` are further keys of the upstream's configuration. */
 export type Upstream = {
   readonly flags?: readonly string[]
   readonly argv?: readonly string[]
+  readonly wrap?: readonly string[]
   readonly command?: readonly string[]
   readonly more?: Bag
 }
@@ -133,7 +135,8 @@ const traceFile = (folder: string, name: string): string => join(folder, `${name
 const startsFile = (folder: string, name: string): string => join(folder, `${name}.starts`)
 
 /** The command of a scripted server that tells what it receives. */
-export const scripted = (folder: string, name: string, upstream: Upstream, era: Era): string[] => [
+const scripted = (folder: string, name: string, upstream: Upstream, era: Era): string[] => [
+  ...(upstream.wrap ?? []),
   process.execPath,
   SERVER,
   '--trace',

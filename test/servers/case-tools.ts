@@ -4,7 +4,12 @@
 //   pieces(text, ms)        the text, written in three pieces ms apart
 //   drip(ms)                answers "dripping", then a log notification each ms and for ever
 //   babble(ms, text)        answers "babbling", then the text on stderr each ms and for ever
+//   bytes(base64, text)     these bytes as they are, then the text in a line of its own
+//   split(text, at)         the text, its line cut in two writes after so many bytes; at -1: a write a byte
+//   torrent(bytes)          an answer of so many bytes on one line
 //   cwd()                   the folder it runs in
+
+import { once } from 'node:events'
 
 import { type Context, type Json, structured, text, type Tool, tool } from './scripted-tools.ts'
 
@@ -51,10 +56,37 @@ function babble(c: Context): void {
   c.result(text('babbling'))
 }
 
+function split(c: Context): void {
+  const line = Buffer.from(answerLine(c))
+  const at = Number(c.args['at'])
+  const next = (from: number): void => {
+    if (from >= line.length) return
+    const to = at < 0 ? from + 1 : from === 0 && at > 0 ? at : line.length
+    process.stdout.write(line.subarray(from, to), () => setImmediate(next, to))
+  }
+  next(0)
+}
+
+async function torrent(c: Context): Promise<void> {
+  const [head = '', tail = ''] = answerLine({ ...c, args: { text: '@' } }).split('@')
+  const chunk = Buffer.alloc(1024 * 1024, 'x')
+  process.stdout.write(head)
+  for (let left = Number(c.args['bytes']); left > 0; left -= chunk.length) {
+    if (!process.stdout.write(chunk)) await once(process.stdout, 'drain')
+  }
+  process.stdout.write(tail)
+}
+
 export const CASE_TOOLS: readonly Tool[] = [
   tool('together', { count: integer, text: string }, together),
   tool('pieces', { text: string, ms: integer }, pieces),
   tool('drip', { ms: integer }, drip),
   tool('babble', { ms: integer, text: string }, babble),
+  tool('bytes', { base64: string, text: string }, (c) => {
+    process.stdout.write(Buffer.from(String(c.args['base64']), 'base64'))
+    c.result(text(String(c.args['text'])))
+  }),
+  tool('split', { text: string, at: integer }, split),
+  tool('torrent', { bytes: integer }, (c) => void torrent(c)),
   tool('cwd', {}, (c) => c.result(structured({ cwd: process.cwd() }))),
 ]

@@ -1,0 +1,81 @@
+// SIGTERM with calls in flight drains or cancels them, closes the audit and escalates to stubborn upstreams.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { type Gate, startGate, within } from './harness.ts'
+import { isRunning } from './proc.ts'
+import { ERAS, type Era, eventually, refusalCode, request, textOf } from './wire.ts'
+
+/** From the first signal to the exit, for the gateway and for all it started. */
+const GONE_MS = 10_000
+
+async function inFlight(gate: Gate, era: Era, ms: number): Promise<void> {
+  await gate.call('echo', { text: 'warm' })
+  for (const id of ['one', 'two']) {
+    await gate.post(request(era, id, 'tools/call', { name: 'slow', arguments: { ms } }))
+  }
+  await eventually(
+    'both calls at the server',
+    () => gate.trace().filter(({ params }) => params?.['name'] === 'slow').length === 2,
+  )
+}
+
+/** After the exit: the chain verifies, every intent has exactly one outcome, nobody is left. */
+function settled(gate: Gate): void {
+  const audit = gate.audit()
+  const intents = audit.filter(({ kind }) => kind === 'intent')
+  const outcomes = audit.filter(({ kind }) => kind === 'outcome')
+  assert.equal(outcomes.length, intents.length, 'a call without exactly one outcome')
+  assert.equal(audit.at(-1)?.kind, 'stop')
+  for (const { pid } of gate.starts()) assert.ok(!isRunning(pid), 'an upstream was left behind')
+}
+
+for (const era of ERAS) {
+  test(`${era}: SIGTERM, then again: calls end, a deaf upstream is killed, the audit is whole`, async (t) => {
+    const gate = await startGate(t, { era, upstreams: { up: { flags: ['--deaf'] } } })
+    await inFlight(gate, era, 60_000)
+    gate.child.kill('SIGTERM')
+    // A new request during the drain: it is answered with a refusal, or the session is closed already.
+    await gate.post(request(era, 'new', 'tools/call', { name: 'echo', arguments: {} }))
+    await sleep(1_000)
+    gate.child.kill('SIGTERM')
+    const exit = await within('the exit', gate.exit, GONE_MS - 1_000)
+    assert.equal(exit.signal, null)
+    const late = gate.messages().find(({ id }) => id === 'new')
+    if (late !== undefined) assert.equal(refusalCode(late), 'draining')
+    assert.equal(gate.trace().filter(({ params }) => params?.['name'] === 'echo').length, 1)
+    for (const id of ['one', 'two']) {
+      const answer = gate.messages().find((one) => one.id === id)
+      if (answer !== undefined) assert.equal(answer.result?.isError, true)
+    }
+    settled(gate)
+    const outcomes = gate.audit().filter(({ kind, name }) => kind === 'outcome' && name === 'slow')
+    assert.deepEqual(
+      outcomes.map(({ outcome }) => outcome),
+      ['unknown', 'unknown'],
+    )
+  })
+
+  test(`${era}: a call that ends within the drain is answered`, async (t) => {
+    const gate = await startGate(t, { era })
+    await inFlight(gate, era, 700)
+    gate.child.kill('SIGINT')
+    const exit = await within('the exit', gate.exit, GONE_MS)
+    assert.equal(exit.signal, null)
+    for (const id of ['one', 'two']) assert.equal(textOf(await gate.answer(id)), 'done')
+    settled(gate)
+  })
+
+  test(`${era}: the end of stdin alone ends everything, deaf upstreams and their children too`, async (t) => {
+    const gate = await startGate(t, { era, upstreams: { up: { flags: ['--deaf'] } } })
+    const grandchild = (await gate.call('spawn')).result?.structuredContent?.['pid'] as number
+    assert.ok(isRunning(grandchild))
+    assert.deepEqual(await gate.stop(GONE_MS), { code: 0, signal: null })
+    settled(gate)
+    await eventually('the end of the grandchild', () => !isRunning(grandchild), 2_000)
+  })
+}
+
+test('over HTTP', { todo: 'part 2' })

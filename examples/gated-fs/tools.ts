@@ -18,12 +18,14 @@ const CRASH_WINDOW_MS = 30_000
 export function openLedger(): Promise<Notes> {
   const marker = process.env['CRASH_MARKER']
   if (!marker) return openNotes({ dir: ledgerDir() })
+  const left = new AbortController()
+  process.stdin.once('end', () => left.abort())
   return openNotes({
     dir: ledgerDir(),
     async beforePublishing() {
       await writeFile(marker, '')
-      // Not held alive by the sleep: the end of stdin still ends the process.
-      await sleep(CRASH_WINDOW_MS, undefined, { ref: false })
+      // The end of stdin ends the sleep, and with it the process; the note is then not published.
+      await sleep(CRASH_WINDOW_MS, undefined, { signal: left.signal })
     },
   })
 }

@@ -2,7 +2,7 @@
 
 import type { Call, Client, Method, Target } from '../call.ts'
 import { Fault } from '../fault.ts'
-import { type Doors, handle, list, recordRefusal } from '../gateway.ts'
+import { type Doors, handle, list, recordRefusal, turnAway } from '../gateway.ts'
 import { isObject, type Json, type JsonObject, member, object } from '../json.ts'
 import type { ListKind } from '../ports.ts'
 import { type Reply, unrecorded } from '../refusal.ts'
@@ -17,7 +17,8 @@ export type Gate = {
   call(wish: Wish, inside: Inside): Promise<Reply>
   /** The items of this list that the client may see, as they are advertised to it. */
   list(kind: ListKind, inside: Inside): Promise<readonly JsonObject[]>
-  /** Ends the gate: what is queued is recorded, the lease ends, the ledger closes. */
+  /** Ends the gate: new calls are refused, running ones are waited for (5 s by default), the lease ends, the
+   *  ledger closes. A call that still runs then is found `unknown` by the next start. */
   stop(): Promise<void>
 }
 
@@ -27,30 +28,63 @@ export type Wish = {
   readonly signal: AbortSignal
 }
 
-/** The gate of `client` before the server `name`, over doors that lack only the server itself. */
-export function gateOf(name: string, client: Client, shared: Omit<Doors, 'upstreams'>): Gate {
-  const doors = (inside: Inside): Doors => ({ ...shared, upstreams: inProcess(name, inside) })
+/** Whose gate it is, before which server, and how many `calls` may run in it at once. */
+export type Post = {
+  readonly server: string
+  readonly client: Client
+  readonly calls: number
+  /** How long `stop` waits for running calls. */
+  readonly drainMs: number
+}
 
-  async function call(wish: Wish, inside: Inside): Promise<Reply> {
-    const through = doors(inside)
+/** The gate of `post`, over doors that lack only the server itself. */
+export function gateOf(post: Post, shared: Omit<Doors, 'upstreams'>): Gate {
+  const { server, client } = post
+  const doors = (inside: Inside): Doors => ({ ...shared, upstreams: inProcess(server, inside) })
+  const running = new Set<Promise<Reply>>()
+  let stopping = false
+
+  async function decided(wish: Wish, through: Doors): Promise<Reply> {
+    const made = callOf(server, client, wish, shared.clock.nowUs())
+    if (made === null) return malformed(wish.method, client, through)
+    if (stopping) return turnAway(made, 'draining', through)
+    if (running.size >= post.calls) return turnAway(made, 'too_many_calls', through)
+    const reply = handle(made, through, { watch: NOWHERE, signal: wish.signal })
+    running.add(reply)
     try {
-      const made = callOf(name, client, wish, shared.clock.nowUs())
-      if (made !== null) return await handle(made, through, { watch: NOWHERE, signal: wish.signal })
-      return await malformed(wish.method, client, through)
-    } catch (error) {
-      return unrecordedOr(error)
+      return await reply
+    } finally {
+      running.delete(reply)
     }
   }
 
   return {
-    server: name,
-    call,
+    server,
+    async call(wish, inside) {
+      try {
+        return await decided(wish, doors(inside))
+      } catch (error) {
+        return unrecordedOr(error)
+      }
+    },
     async list(kind, inside) {
       const { shown } = await list(client, kind, doors(inside))
       return shown.map((one) => one.definition.value)
     },
-    stop: () => shared.store.stop(),
+    async stop() {
+      stopping = true
+      await settledWithin(running, post.drainMs)
+      await shared.store.stop()
+    },
   }
+}
+
+/** Resolves when all have settled, or when the time is up. */
+async function settledWithin(all: Iterable<Promise<unknown>>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const up = new Promise((resolve) => (timer = setTimeout(resolve, ms)))
+  await Promise.race([Promise.allSettled(all), up])
+  clearTimeout(timer)
 }
 
 // Progress and logs of a callback go through the SDK itself: it holds the client's tokens and level.

@@ -17,15 +17,15 @@ test('a note is written once, repeated as a replay, and another text is a failur
   const first = await peer.call('write_note', note)
   const again = await peer.call('write_note', note)
   const other = await peer.call('write_note', { ...note, text: 'pera' })
-  assert.deepEqual(first.result?.['structuredContent'], {
+  assert.deepEqual(first.result?.structuredContent, {
     request_id: note.request_id,
     status: 'committed',
   })
-  assert.equal(again.result?.['structuredContent']['status'], 'replay')
-  assert.equal(other.result?.['isError'], true)
-  assert.equal(other.result?.['content'][0].text, 'request_id já usado com outro conteúdo')
+  assert.equal(again.result?.structuredContent?.status, 'replay')
+  assert.equal(other.result?.isError, true)
+  assert.equal(other.result?.content?.[0]?.text, 'request_id já usado com outro conteúdo')
   const read = await peer.call('read_ledger', {})
-  assert.deepEqual(read.result?.['structuredContent'], { notes: [note] })
+  assert.deepEqual(read.result?.structuredContent, { notes: [note] })
   assert.equal(await peer.end(), 0)
   assert.deepEqual(files(place), notes(place))
   assert.equal(notes(place).length, 1)
@@ -45,7 +45,7 @@ test('killed between sync and publication, the note is not there; repeated, it i
 
   const second = start('naked', place)
   const answer = await second.call('write_note', note)
-  assert.equal(answer.result?.['isError'], undefined)
+  assert.equal(answer.result?.isError, undefined)
   await second.end()
   assert.deepEqual(files(place), notes(place), 'the orphan of the dead process is gone')
   assert.equal(notes(place).length, 1)
@@ -87,7 +87,7 @@ test('of two processes that write one request_id at once, exactly one wins, 200 
     const answers = await Promise.all(
       peers.map((peer, at) => peer.call('write_note', { request_id, text: `by ${at}` })),
     )
-    const won = answers.map((answer) => answer.result?.['isError'] !== true)
+    const won = answers.map((answer) => answer.result?.isError !== true)
     assert.equal(won.filter(Boolean).length, 1, `round ${round}: ${JSON.stringify(answers)}`)
     const winner = won.indexOf(true)
     const stored = notes(place)

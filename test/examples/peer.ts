@@ -4,6 +4,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
@@ -25,12 +26,30 @@ export const MODERN = {
   'io.modelcontextprotocol/clientCapabilities': {},
 }
 
+type Refused = { readonly 'eclusa/refusal'?: { readonly code: string } }
+
+/** What the tests read of a result. */
+export type Result = {
+  readonly [member: string]: unknown
+  readonly resultType?: string
+  readonly protocolVersion?: string
+  readonly tools?: readonly {
+    readonly name: string
+    readonly annotations?: object
+    readonly inputSchema: { readonly properties?: object }
+  }[]
+  readonly content?: readonly { readonly type: string; readonly text: string }[]
+  readonly structuredContent?: { readonly [member: string]: unknown; readonly status?: string }
+  readonly isError?: boolean
+  readonly _meta?: Refused
+}
+
 export type Message = {
   readonly jsonrpc: string
   readonly id?: unknown
   readonly method?: string
-  readonly result?: Readonly<Record<string, any>>
-  readonly error?: { readonly code: number; readonly message: string; readonly data?: any }
+  readonly result?: Result
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: Refused }
 }
 
 export type Peer = {
@@ -90,21 +109,14 @@ export function start(way: Way, place: Place, more: Record<string, string> = {})
 function peerOf(child: ChildProcessWithoutNullStreams): Peer {
   const heard: Message[] = []
   const waiting = new Map<unknown, (message: Message) => void>()
-  let rest = ''
   let errors = ''
   let gone: string | undefined
-  child.stdout.setEncoding('utf8')
+  onMessages(child.stdout, (message) => {
+    heard.push(message)
+    waiting.get(message.id)?.(message)
+  })
   child.stderr.setEncoding('utf8')
   child.stderr.on('data', (chunk: string) => (errors += chunk))
-  child.stdout.on('data', (chunk: string) => {
-    const lines = (rest + chunk).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) {
-      const message = JSON.parse(line) as Message
-      heard.push(message)
-      waiting.get(message.id)?.(message)
-    }
-  })
   child.stdin.on('error', () => {})
   const closed = new Promise<number | null>((resolve) => {
     child.once('close', (code, signal) => {
@@ -149,6 +161,17 @@ function peerOf(child: ChildProcessWithoutNullStreams): Peer {
       return await closed
     },
   }
+}
+
+/** Parses each line that `stream` brings. */
+export function onMessages(stream: Readable, hear: (message: Message) => void): void {
+  let rest = ''
+  stream.setEncoding('utf8')
+  stream.on('data', (chunk: string) => {
+    const lines = (rest + chunk).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) hear(JSON.parse(line) as Message)
+  })
 }
 
 /** Resolves when `holds` does; fails after `withinMs`. */

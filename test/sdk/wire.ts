@@ -5,16 +5,11 @@ import { Duplex } from 'node:stream'
 import type { McpServer } from '@modelcontextprotocol/server'
 import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio'
 
+import type { Message } from '../examples/peer.ts'
+
 export const MODERN = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
   'io.modelcontextprotocol/clientCapabilities': {},
-}
-
-export type Message = {
-  readonly id?: unknown
-  readonly method?: string
-  readonly result?: Record<string, unknown>
-  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown }
 }
 
 export type Peer = {

@@ -1,0 +1,110 @@
+// Random kills of both ways: no note twice, no effect without an intent, and a log that always verifies.
+
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+
+import { verifier } from '../../src/ledger/chain.ts'
+import { auditDir, newPlace, type Peer, type Place, start, type Way } from './peer.ts'
+
+const LONG = process.env['ECLUSA_LONG'] === '1'
+const KILLS: Readonly<Record<'inside' | 'behind', number>> = LONG
+  ? { inside: 1_500, behind: 500 }
+  : { inside: 30, behind: 15 }
+/** A process lives between none and this long: some die while they start, some in the middle of writes. */
+const MAX_LIFE_MS = 900
+const IN_FLIGHT = 4
+const SEED = Number(process.env['ECLUSA_SEED'] ?? Date.now() % 1_000_000)
+
+type Entry = Readonly<Record<string, unknown>>
+
+type Note = { readonly request_id: string; readonly text: string }
+
+/** What the agent was told: the text acknowledged under each request_id. */
+type Acknowledged = Map<string, string>
+
+/** A small generator, so that a run can be repeated from its seed. */
+function dice(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
+    return state / 2_147_483_648
+  }
+}
+
+/** Writes notes without end, new ids and earlier ones, until the process is gone. */
+async function write(peer: Peer, next: () => string, told: Acknowledged): Promise<void> {
+  for (;;) {
+    const request_id = next()
+    const text = `text of ${request_id}`
+    const answer = await peer.call('write_note', { request_id, text }).catch(() => null)
+    if (answer === null) return
+    if (answer.error !== undefined) continue
+    // An earlier send may still be open in the ledger when its process has only just died.
+    const code: unknown = answer.result?.['_meta']?.['eclusa/refusal']?.code
+    if (code === 'busy') continue
+    assert.equal(code, undefined, JSON.stringify(answer))
+    assert.notEqual(answer.result?.isError, true, JSON.stringify(answer))
+    told.set(request_id, text)
+  }
+}
+
+function verify(way: Way, place: Place): readonly Entry[] {
+  const path = join(auditDir(way, place), 'audit.jsonl')
+  const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : []
+  const chain = verifier()
+  for (const line of lines) assert.equal(chain.push(line), null, line)
+  return lines.map((line) => JSON.parse(line) as Entry)
+}
+
+for (const way of ['inside', 'behind'] as const) {
+  test(`${way}: ${KILLS[way]} random kills`, async (t) => {
+    t.diagnostic(`seed ${SEED}`)
+    const roll = dice(SEED)
+    const place = newPlace()
+    const told: Acknowledged = new Map()
+    let ids = 0
+    const next = (): string => {
+      const id = roll() < 0.3 && ids > 0 ? Math.floor(roll() * ids) : ids++
+      return `req-${String(id).padStart(8, '0')}`
+    }
+    for (let kill = 0; kill < KILLS[way]; kill++) {
+      const peer = start(way, place)
+      const writers = Array.from({ length: IN_FLIGHT }, () => write(peer, next, told))
+      await new Promise((resolve) => setTimeout(resolve, roll() * MAX_LIFE_MS))
+      await peer.kill()
+      await Promise.all(writers)
+    }
+    const last = start(way, place)
+    await last.call('read_ledger', {})
+    assert.equal(await last.end(), 0, last.stderr())
+
+    const entries = verify(way, place)
+    t.diagnostic(`${told.size} acknowledged, ${entries.length} records`)
+    assert.ok(told.size > 0, 'some notes were written at all')
+    check(place, entries, told)
+  })
+}
+
+function check(place: Place, entries: readonly Entry[], told: Acknowledged): void {
+  const dir = join(place.ledger, 'notes')
+  const intents = new Set(
+    entries.filter((one) => one['kind'] === 'intent').map((one) => one['request_id']),
+  )
+  const stored = new Map<string, string>()
+  for (const name of readdirSync(dir)) {
+    assert.match(name, /^[0-9a-f]{64}\.json$/, 'no temporary is left')
+    const note = JSON.parse(readFileSync(join(dir, name), 'utf8')) as Note
+    assert.equal(name, `${createHash('sha256').update(note.request_id).digest('hex')}.json`)
+    assert.equal(note.text, `text of ${note.request_id}`)
+    stored.set(note.request_id, note.text)
+    assert.ok(intents.has(note.request_id), `${note.request_id} has no intent`)
+  }
+  for (const [id, text] of told) assert.equal(stored.get(id), text, `${id} was acknowledged`)
+  const committed = entries
+    .filter((one) => one['kind'] === 'outcome' && one['outcome'] === 'committed')
+    .map((one) => one['request_id'])
+  assert.equal(new Set(committed).size, committed.length, 'no key is committed twice')
+}

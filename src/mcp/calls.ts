@@ -2,7 +2,7 @@
 
 import type { Call, Method, Target, Transport } from '../call.ts'
 import { isObject, type Json, type JsonObject, object } from '../json.ts'
-import { metaOf } from './era.ts'
+import { LOG_LEVEL, metaOf } from './era.ts'
 import type { Request } from './message.ts'
 import { type Desk, type Route, resolve } from './names.ts'
 import type { Routes } from './routes.ts'
@@ -32,6 +32,8 @@ export async function readCall(
     readonly routes: Routes
     readonly transport: Transport
     readonly receivedUs: number
+    /** What a session set as its log level, for servers that want it with each request. */
+    readonly level: string | null
   },
 ): Promise<CallRead> {
   const known = params ?? object({})
@@ -57,7 +59,7 @@ export async function readCall(
       asked,
       target,
       args,
-      params: method === 'completion/complete' ? withReference(known, target) : known,
+      params: withLevel(withReference(known, method, target), place.level),
       key,
       transport: place.transport,
       trace: traceOf(known),
@@ -111,11 +113,16 @@ const isText = (value: Json | undefined): value is string =>
 const targetOf = (route: Route): Target | null => (route === 'ambiguous' ? null : route)
 
 // The hall names the target in calls that carry a name; a completion carries it one level down.
-function withReference(params: JsonObject, target: Target | null): JsonObject {
+function withReference(params: JsonObject, method: Method, target: Target | null): JsonObject {
   const { ref } = params
-  if (target?.kind !== 'prompt' || !isObject(ref)) return params
+  if (method !== 'completion/complete' || target?.kind !== 'prompt' || !isObject(ref)) return params
   return object({ ...params, ref: object({ ...ref, name: target.name }) })
 }
+
+const withLevel = (params: JsonObject, level: string | null): JsonObject =>
+  level === null
+    ? params
+    : object({ ...params, _meta: object({ ...metaOf(params), [LOG_LEVEL]: level }) })
 
 const TRACE = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 

@@ -16,7 +16,8 @@ export const PROTOCOL = 'io.modelcontextprotocol/'
 const VERSION = `${PROTOCOL}protocolVersion`
 const CAPABILITIES = `${PROTOCOL}clientCapabilities`
 const CLIENT_INFO = `${PROTOCOL}clientInfo`
-const LOG_LEVEL = `${PROTOCOL}logLevel`
+/** Where a modern request says its log level. */
+export const LOG_LEVEL: string = `${PROTOCOL}logLevel`
 
 /** Severities, mildest first. */
 export const LEVELS: readonly string[] = [
@@ -30,8 +31,8 @@ export const LEVELS: readonly string[] = [
   'emergency',
 ]
 
-/** What the hop to this client needs for one request. `level`: the mildest log message it wants, null for
- *  none; `token`: its progress token with its type, null for none. */
+/** What the hop to this client needs for one request. `level`: the mildest log message it wants; null for
+ *  none (modern), or for what the server sends unasked (legacy). `token`: its progress token with its type, null for none. */
 export type Face = {
   readonly era: Era
   readonly version: string
@@ -39,8 +40,8 @@ export type Face = {
   readonly token: string | number | null
 }
 
-/** What a legacy client agreed on with `initialize`. */
-export type Session = { readonly version: string; readonly level: string }
+/** What a legacy client agreed on with `initialize`. `level`: what it set with `logging/setLevel`, or null. */
+export type Session = { readonly version: string; readonly level: string | null }
 
 export type Faced =
   | { readonly kind: 'face'; readonly face: Face }
@@ -98,6 +99,10 @@ export const negotiated = (asked: string): string =>
 export function atLeast(level: Json | undefined, least: string): boolean {
   return typeof level === 'string' && LEVELS.indexOf(level) >= LEVELS.indexOf(least)
 }
+
+/** True for a log message that a session at this level is told; without a level, what the server sends. */
+export const isWanted = (params: JsonObject, level: string | null): boolean =>
+  atLeast(params['level'], level ?? 'debug')
 
 function readEnvelope(meta: JsonObject, version: Json, token: Face['token']): Faced {
   if (typeof version !== 'string') return invalid('envelope', `${VERSION} must be a string`)

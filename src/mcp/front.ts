@@ -3,7 +3,7 @@
 import type { Client, Transport } from '../call.ts'
 import { Fault } from '../fault.ts'
 import type { Doors } from '../gateway.ts'
-import type { Json, JsonLimits } from '../json.ts'
+import type { Json, JsonLimits, JsonObject } from '../json.ts'
 import type { ListKind } from '../ports.ts'
 import { unrecorded } from '../refusal.ts'
 import { isCall } from './calls.ts'
@@ -12,6 +12,7 @@ import {
   BATCH_VERSION,
   type Face,
   isModern,
+  isWanted,
   LEGACY_VERSIONS,
   negotiated,
   readFace,
@@ -28,7 +29,7 @@ import {
   type Request,
   RPC,
 } from './message.ts'
-import { errorText, noticeText, resultText } from './render.ts'
+import { cleanNotice, errorText, noticeText, resultText } from './render.ts'
 import { routes } from './routes.ts'
 import { type Flight, invalid, refusedText, serve, type Stage, type Weight } from './serve.ts'
 import { initialize, view } from './views.ts'
@@ -67,6 +68,8 @@ export type Front = {
   ready(): boolean
   /** A server's list of this kind may have changed. */
   changed(kind: ListKind): void
+  /** A server logged something that belongs to no single call. */
+  logged(params: JsonObject): void
   /** New calls are refused from now on; resolves when nothing is in flight. */
   drain(): Promise<void>
   /** The client is gone or its time is up: every request in flight is cancelled, nothing more is written. */
@@ -86,6 +89,7 @@ export function front(options: FrontOptions): Front {
     tooLong: (bytes) => refuseMalformed(self, malformed('too_long', {}), bytes),
     ready: () => isReady(self),
     changed: (kind) => self.stage.changes.changed(kind),
+    logged: (params) => logged(self, params),
     async drain() {
       self.draining = true
       while (self.work.size > 0) await Promise.allSettled(self.work)
@@ -194,6 +198,13 @@ function take(self: Self, message: Message, bytes?: number): void {
   }
 }
 
+// Only a session can be told what no request asked for.
+function logged({ session, stage }: Self, params: JsonObject): void {
+  if (session !== null && isWanted(params, session.level)) {
+    stage.write(noticeText('notifications/message', cleanNotice(params)), 'notice')
+  }
+}
+
 /** Notifications are never answered, and none is passed on as it is. */
 function notice(self: Self, method: string, params: Request['params']): void {
   // A call without an id would be one that nobody has to answer for.
@@ -272,8 +283,8 @@ function greet(self: Self, request: Request): void {
     })
   }
   const version = negotiated(asked)
-  self.session = { version, level: 'debug' }
-  const face: Face = { era: 'legacy', version, level: 'debug', token: null }
+  self.session = { version, level: null }
+  const face: Face = { era: 'legacy', version, level: null, token: null }
   self.greeted = fly(self, takeOff(self, request, face), async () =>
     resultText(request.id, await initialize(self.stage.scene, face)),
   )

@@ -146,7 +146,7 @@ const NEEDS = {
 } as const satisfies Record<Call['method'], Capability | null>
 
 async function serveCall(stage: Stage, flight: Flight): Promise<string | null> {
-  const { request, receivedUs } = flight
+  const { request, receivedUs, face } = flight
   const { scene, routes, transport } = stage
   const { method } = request
   if (!isCall(method)) return unknownMethod(stage, request)
@@ -154,7 +154,14 @@ async function serveCall(stage: Stage, flight: Flight): Promise<string | null> {
   if (need !== null && (await offer(scene.doors, need)) === 'absent') {
     return unknownMethod(stage, request)
   }
-  const read = await readCall(request, method, { desk: scene, routes, transport, receivedUs })
+  const level = stage.session()?.level ?? null
+  const read = await readCall(request, method, {
+    desk: scene,
+    routes,
+    transport,
+    receivedUs,
+    level: face.era === 'legacy' ? level : null,
+  })
   if (read.kind === 'invalid') return invalidParams(stage, request, read)
   if (read.ambiguous) {
     scene.say('a call names what two servers could own and is refused; rename one of them')
@@ -207,9 +214,9 @@ function watch({ write, session }: Stage, flight: Flight): Watch {
       write(noticeText('notifications/progress', told), 'notice')
     },
     log(params) {
-      const level = face.era === 'modern' ? face.level : session()?.level
-      if (level === null || level === undefined || flight.cancelled) return
-      if (!atLeast(params['level'], level)) return
+      // A modern client that names no level wants none; a session is told what its server says unasked.
+      const level = face.era === 'modern' ? face.level : (session()?.level ?? 'debug')
+      if (level === null || flight.cancelled || !atLeast(params['level'], level)) return
       write(noticeText('notifications/message', cleanNotice(params)), 'notice')
     },
   }

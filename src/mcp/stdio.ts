@@ -3,6 +3,7 @@
 import type { EventEmitter } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 
+import type { JsonObject } from '../json.ts'
 import type { ListKind, Upstreams } from '../ports.ts'
 import { type Front, front, type FrontOptions } from './front.ts'
 import { lines } from './lines.ts'
@@ -17,6 +18,7 @@ export type Ended = {
 export type StdioOptions = Omit<FrontOptions, 'transport' | 'write' | 'onReady'> & {
   readonly upstreams: Pick<Upstreams, 'names'> & {
     onChange(listener: (upstream: string, kind: ListKind) => void): void
+    onLog(listener: (upstream: string, params: JsonObject) => void): void
     stop(): Promise<void>
   }
   readonly streams: {
@@ -125,6 +127,7 @@ function session(options: StdioOptions, end: (why: Exclude<Ended['why'], 'signal
   // The operator's terminal may go away; the calls matter more than the words about them.
   errors.on('error', () => undefined)
   options.upstreams.onChange((_upstream, kind) => one.changed(kind))
+  options.upstreams.onLog((_upstream, params) => one.logged(params))
   const close = (): void => {
     isClosed = true
     input.pause()

@@ -3,6 +3,7 @@
 import type { Client } from '../call.ts'
 import { type Doors, list, recordView } from '../gateway.ts'
 import { isObject, type Json, type JsonObject, object, writeJson } from '../json.ts'
+import type { PolicySet } from '../policy/set.ts'
 import type { Hello, ListKind, Shown } from '../ports.ts'
 import { type Face, MODERN_VERSION, PROTOCOL } from './era.ts'
 import { exposed, isDoubtful, resolve } from './names.ts'
@@ -100,7 +101,7 @@ type Introduction = {
 async function introduce(scene: Scene, face: Face, method: string): Promise<Introduction> {
   const { doors, client } = scene
   const hellos = await hellosOf(doors)
-  const capabilities = await advertised(scene, face, hellos)
+  const capabilities = advertised(scene, face, hellos)
   const said = doors.upstreams.names.flatMap((name, at) => {
     const text = hellos[at]?.instructions ?? null
     return text === null ? [] : [hellos.length === 1 ? text : `${name}:\n${text}`]
@@ -112,19 +113,16 @@ async function introduce(scene: Scene, face: Face, method: string): Promise<Intr
 }
 
 /** What some server declares and this client may use; a promise, so never more. */
-async function advertised(
-  scene: Scene,
+function advertised(
+  { client, doors }: Scene,
   { era }: Face,
   hellos: readonly (Hello | null)[],
-): Promise<JsonObject> {
+): JsonObject {
   const declares = (capability: Capability): boolean =>
     hellos.some((hello) => isObject(hello?.capabilities[capability]))
-  const sees = async (capability: Capability, kinds: readonly ListKind[]): Promise<boolean> =>
-    declares(capability) && seesAny(scene, kinds)
-  const [prompts, resources] = await Promise.all([
-    sees('prompts', ['prompts']),
-    sees('resources', ['resources', 'templates']),
-  ])
+  const may = usesOf(doors.policy(), client)
+  const prompts = may.prompts && declares('prompts')
+  const resources = may.resources && declares('resources')
   // Changes are told to sessions only: modern clients ask for them, which is not served yet.
   const changing = era === 'legacy' ? object({ listChanged: true }) : object({})
   const tools = declares('tools') || hellos.every((hello) => hello === null)
@@ -137,9 +135,18 @@ async function advertised(
   })
 }
 
-async function seesAny({ client, doors }: Scene, kinds: readonly ListKind[]): Promise<boolean> {
-  const views = await Promise.all(kinds.map((kind) => list(client, kind, doors)))
-  return views.some(({ shown }) => shown.length > 0)
+/** Whether the client's profile lists anything of a kind. Costs no list of any server. */
+function usesOf(
+  set: PolicySet,
+  { profile, identity }: Client,
+): { readonly prompts: boolean; readonly resources: boolean } {
+  const known = identity === 'unknown' ? undefined : set.profiles.get(profile)
+  if (known === undefined) return { prompts: false, resources: false }
+  const { exact, whole, any } = known.prompts
+  return {
+    prompts: exact.size > 0 || whole.size > 0 || any !== null,
+    resources: known.resources.length > 0,
+  }
 }
 
 type Apart = { readonly name: string; readonly one: Shown }

@@ -5,7 +5,7 @@ import { isObject, type JsonObject, parseText, REQUEST_LIMITS } from '../../src/
 import { atLeast, type Faced, negotiated, readFace, type Session } from '../../src/mcp/era.ts'
 
 const META = 'io.modelcontextprotocol/'
-const SESSION: Session = { version: '2025-06-18', level: 'debug' }
+const SESSION: Session = { version: '2025-06-18', level: null }
 
 function admitted(value: unknown): JsonObject {
   const parsed = parseText(JSON.stringify(value), REQUEST_LIMITS)
@@ -34,7 +34,7 @@ test('a request is modern by its own envelope, in a legacy session too', () => {
 })
 
 test("a request without an envelope speaks the session's revision, and needs a session", () => {
-  const expected = { era: 'legacy', version: '2025-06-18', level: 'debug', token: 't' }
+  const expected = { era: 'legacy', version: '2025-06-18', level: null, token: 't' }
   assert.deepEqual(face({ progressToken: 't' }, SESSION), { kind: 'face', face: expected })
   for (const params of [null, admitted({}), admitted({ _meta: {} })]) {
     const [rpc, message] = refused(readFace(params, null))

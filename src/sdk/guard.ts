@@ -6,10 +6,11 @@ import type { Method } from '../call.ts'
 import { canonical } from '../canonical.ts'
 import { Fault } from '../fault.ts'
 import { type JsonObject, object } from '../json.ts'
-import type { ListKind } from '../ports.ts'
+import type { Listed, ListKind } from '../ports.ts'
+import { admit } from './definition.ts'
 import type { Gate } from './gate.ts'
-import { admit, type Inside } from './inside.ts'
-import { type Asked, listOf, LISTS } from './lists.ts'
+import type { Inside } from './inside.ts'
+import { type Asked, knownOf, listOf, LISTS } from './lists.ts'
 import { takePass, withPass } from './pass.ts'
 import { around, type Tap, tapOf } from './tap.ts'
 import { onTheWire, plain, refusalResult, RPC, rpcError } from './wire.ts'
@@ -32,7 +33,8 @@ export function guardLists(server: Server | McpServer, gate: Gate): void {
       if (request.params?.['cursor'] !== undefined) {
         throw rpcError(RPC.invalidParams, 'unknown cursor; ask again without one')
       }
-      const shown = await gate.list(kind, { ...LISTS_ONLY, list: lister(tap, { request, ctx }) })
+      const list = (which: ListKind): Promise<Listed> => listOf(tap, which, { request, ctx })
+      const shown = await gate.list(kind, { list, run: runNothing })
       return { [member]: shown.map(plain) }
     })
   }
@@ -149,12 +151,10 @@ const CALLS: readonly Method[] = [
 const lister =
   (tap: Tap, asked: Asked): Inside['list'] =>
   (kind) =>
-    listOf(tap, kind, asked)
+    knownOf(tap, kind, asked)
 
-const LISTS_ONLY = {
-  run: (): Promise<never> =>
-    Promise.reject(new Fault('internal', 'a list was asked to run a call')),
-}
+const runNothing = (): Promise<never> =>
+  Promise.reject(new Fault('internal', 'a list was asked to run a call'))
 
 const nameOf = (params: JsonObject): string => {
   const name = params['name']

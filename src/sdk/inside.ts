@@ -1,23 +1,15 @@
 // A server in this same process, as the hall sees servers.
 
-import type { Answer, Definition } from '../call.ts'
-import { canonical, sha256 } from '../canonical.ts'
+import type { Answer } from '../call.ts'
 import type { Effect } from '../decision.ts'
-import {
-  isObject,
-  type Json,
-  type JsonObject,
-  member,
-  object,
-  parseText,
-  UPSTREAM_LIMITS,
-} from '../json.ts'
+import type { JsonObject } from '../json.ts'
 import type { Attempt, Listed, ListKind, Send, Upstreams } from '../ports.ts'
+import { admit } from './definition.ts'
 
 /** What a server in this process can do. */
 export type Inside = {
   /** All items of a list as the server would send them, before any gate. */
-  list(kind: ListKind): Promise<{ readonly items: readonly unknown[]; readonly complete: boolean }>
+  list(kind: ListKind): Promise<Listed>
   /** Does what was decided. Resolves with a result, or rejects as the SDK's handlers do. */
   run(params: JsonObject): Promise<unknown>
 }
@@ -25,15 +17,12 @@ export type Inside = {
 /** How long a callback may take before its outcome is unknown: design.md 2, call 5 min. */
 export const CALL_MS: number = 5 * 60_000
 
+const NOTHING: Listed = { items: [], complete: true }
+
 /** The one server `name`, whose `run` is the only thing a ticket can reach. */
 export function inProcess(name: string, inside: Inside): Upstreams {
-  const list = async (upstream: string, kind: ListKind): Promise<Listed> => {
-    if (upstream !== name) return { items: [], complete: true }
-    const { items, complete } = await inside.list(kind)
-    const admitted = items.map(admit)
-    const definitions = admitted.flatMap((item) => definitionOf(kind, item))
-    return { items: definitions, complete: complete && definitions.length === items.length }
-  }
+  const list = async (upstream: string, kind: ListKind): Promise<Listed> =>
+    upstream === name ? inside.list(kind) : NOTHING
   return {
     names: [name],
     list,
@@ -45,36 +34,6 @@ export function inProcess(name: string, inside: Inside): Upstreams {
     attempt: (ticket, send) => attempt(ticket.does, send, inside),
   }
 }
-
-/** A value of this process as a message would carry it: what JSON cannot say is gone, what strict admission
- *  refuses is null. */
-export function admit(value: unknown): JsonObject | null {
-  const text = JSON.stringify(value) as string | undefined
-  if (text === undefined) return null
-  const parsed = parseText(text, UPSTREAM_LIMITS)
-  return parsed.kind === 'json' && isObject(parsed.value) ? parsed.value : null
-}
-
-function definitionOf(kind: ListKind, value: JsonObject | null): readonly Definition[] {
-  const key = kind === 'resources' ? 'uri' : kind === 'templates' ? 'uriTemplate' : 'name'
-  const name = member(value ?? undefined, key)
-  if (value === null || typeof name !== 'string') return []
-  return [{ name, value, hash: sha256(canonical(object(pick(value)))) }]
-}
-
-/** What a pin is over; an icon may change, what the agent reads and sends may not. */
-const PINNED = [
-  'name',
-  'title',
-  'description',
-  'inputSchema',
-  'outputSchema',
-  'annotations',
-  '_meta',
-]
-
-const pick = (value: JsonObject): Record<string, Json | undefined> =>
-  Object.fromEntries(PINNED.map((key) => [key, value[key]]))
 
 /** Never rejects. A cancelled read settles at once; anything else is waited for up to `CALL_MS`. */
 function attempt(does: Effect, send: Send, inside: Inside): Promise<Attempt> {

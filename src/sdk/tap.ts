@@ -31,6 +31,8 @@ export type Tap = {
   own(method: Gated): Dispatch | undefined
   /** From now on `first` is asked before any of the server's own checks, in place of the server. */
   before(method: Gated, first: Dispatch): void
+  /** Another number after each change of the tools; null where changes cannot be seen. */
+  version(): number | null
 }
 
 const GATED: ReadonlySet<string> = new Set<Gated>([
@@ -53,14 +55,14 @@ export function tapOf(target: Server | McpServer): Tap {
   const server = 'server' in target ? target.server : target
   const known = taps.get(server)
   if (known !== undefined) return known
-  const made = tap(server)
+  const made = tap(server, 'server' in target ? changesOf(target) : () => null)
   taps.set(server, made)
   return made
 }
 
 // The SDK checks a message against its wire schema before any handler it holds, but hands a method that
 // it holds no handler for to the fallback, unchecked. So the handlers are taken out and kept here.
-function tap(server: Server): Tap {
+function tap(server: Server, version: () => number | null): Tap {
   const own = new Map<string, Dispatch>()
   const first = new Map<string, Dispatch>()
   let theirs = server.fallbackRequestHandler
@@ -101,7 +103,19 @@ function tap(server: Server): Tap {
     before(method, handler) {
       first.set(method, handler)
     },
+    version,
   }
+}
+
+/** The SDK announces each change of its tools, also while nobody is connected. */
+function changesOf(server: McpServer): () => number {
+  let changes = 0
+  around(server, 'sendToolListChanged', {
+    after() {
+      changes += 1
+    },
+  })
+  return () => changes
 }
 
 /** Runs `then` with the first argument after each call of a registration method. */

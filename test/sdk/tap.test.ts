@@ -104,3 +104,17 @@ test('a second registration of a tapped method is refused as the SDK refuses it'
   tapOf(server)
   assert.throws(() => server.server.assertCanSetRequestHandler('tools/call'), /already exists/)
 })
+
+test('the version of the tools moves with every registration and update', () => {
+  const server = made()
+  const tap = tapOf(server)
+  const versions = [tap.version()]
+  const tool = server.registerTool('one', {}, () => ({ content: [] }))
+  versions.push(tap.version())
+  tool.update({ description: 'other' })
+  versions.push(tap.version())
+  tool.disable()
+  versions.push(tap.version())
+  assert.equal(new Set(versions).size, 4)
+  assert.equal(tapOf(new McpServer({ name: 'raw', version: '1' }).server).version(), null)
+})

@@ -17,6 +17,9 @@ export function readSource(path: string, cwd: string): Source {
   return { file, text: readText(file, 'config_invalid') }
 }
 
+/** The text of a file that `main` names; a relative path starts at `main`'s folder. */
+export const readBeside = (path: string, main: string): Source => readSource(path, dirname(main))
+
 function readText(file: string, code: 'config_invalid' | 'usage'): string {
   let bytes: Buffer
   try {

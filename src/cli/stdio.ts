@@ -1,0 +1,206 @@
+// `eclusa stdio`: the composition of one gateway between a client on stdin and its servers.
+
+import { randomBytes } from 'node:crypto'
+import { parseArgs } from 'node:util'
+
+import type { Client } from '../call.ts'
+import { EXIT, exitStatus, Fault } from '../fault.ts'
+import type { Doors } from '../gateway.ts'
+import { serveStdio } from '../mcp/stdio.ts'
+import { startUpstreams } from '../mcp/upstreams.ts'
+import { type Config, loadConfig, policyReference } from '../policy/config.ts'
+import { declared } from '../policy/decide.ts'
+import { type ConfigFault, faultLine, type Source } from '../policy/position.ts'
+import type { Store } from '../ports.ts'
+import { openSqlite, warmSqlite } from '../store/sqlite.ts'
+import { wallClock } from './clock.ts'
+import type { Io } from './io.ts'
+import { lookup, readBeside, readSource, stateDir } from './place.ts'
+import { shortForm } from './short.ts'
+import { version } from './version.ts'
+
+/** Serves the client on stdin until it goes away. Exit statuses: 0 after a clean end, 2 for a
+ *  configuration that cannot be used, 70 when the ledger broke, 73 when its directory is refused. */
+export async function stdio(args: string[], io: Io): Promise<number> {
+  const wish = wishOf(args)
+  if (wish.kind === 'look') return look(wish.command, wish.env, io)
+  // The writer's thread starts while the configuration is read.
+  warmSqlite()
+  const { config, file } = await configured(wish, io)
+  const client = clientOf(config, wish)
+  const say = (line: string): void => io.err(`eclusa: ${line}`)
+  const upstreams = startUpstreams(config.upstreams, {
+    limits: config.limits,
+    client: { name: 'eclusa', version: version() },
+    say,
+    environment: io.env,
+  })
+  const dir = stateDir(io, file === null ? null : { file, dir: config.state.dir })
+  let store: Store
+  try {
+    store = await openStore(config, dir, say)
+  } catch (error) {
+    await upstreams.stop()
+    throw error
+  }
+  say(startLine(config, client, dir))
+  const doors = doorsOf(config, { store, upstreams }, say)
+  await serveStdio({
+    client,
+    doors,
+    upstreams,
+    limits: config.limits,
+    version: version(),
+    say,
+    streams: { input: process.stdin, output: process.stdout, errors: process.stderr },
+    signals: process,
+    drainMs: config.drainMs,
+  })
+  await store.stop()
+  // A client that keeps its end open must not keep this process.
+  process.stdin.destroy()
+  return EXIT.ok
+}
+
+type Wish =
+  | { readonly kind: 'look'; readonly command: readonly string[]; readonly env: readonly string[] }
+  | {
+      readonly kind: 'file' | 'short'
+      readonly file: string
+      readonly read: readonly string[]
+      readonly write: readonly string[]
+      readonly env: readonly string[]
+      readonly command: readonly string[]
+      readonly profile: string | null
+      readonly set: Readonly<Record<string, string>>
+    }
+type Served = Exclude<Wish, { readonly kind: 'look' }>
+
+function wishOf(args: string[]): Wish {
+  const { values, positionals: command } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      config: { type: 'string' },
+      profile: { type: 'string' },
+      set: { type: 'string', multiple: true, default: [] },
+      read: { type: 'string', multiple: true, default: [] },
+      write: { type: 'string', multiple: true, default: [] },
+      env: { type: 'string', multiple: true, default: [] },
+    },
+  })
+  const read = namesIn(values.read)
+  const write = namesIn(values.write)
+  const { config, env } = values
+  const flags = read.length + write.length
+  if (config !== undefined && (command.length > 0 || flags > 0 || env.length > 0)) {
+    throw new Fault('usage', 'give --config FILE or flags and a command, not both')
+  }
+  if (config === undefined && command.length === 0) {
+    throw new Fault(
+      'usage',
+      'say what to stand before: eclusa stdio --config FILE, or eclusa stdio -- COMMAND',
+    )
+  }
+  if (config === undefined && flags === 0) return { kind: 'look', command, env }
+  const kind = config === undefined ? 'short' : 'file'
+  const profile = values.profile ?? null
+  return { kind, file: config ?? '', read, write, env, command, profile, set: pairsIn(values.set) }
+}
+
+const namesIn = (lists: readonly string[]): readonly string[] =>
+  lists.flatMap((list) => list.split(',')).filter((name) => name !== '')
+
+function pairsIn(pairs: readonly string[]): Readonly<Record<string, string>> {
+  const found = new Map<string, string>()
+  for (const pair of pairs) {
+    const at = pair.indexOf('=')
+    if (at < 1) throw new Fault('usage', `--set ${pair}: write --set KEY=VALUE`)
+    found.set(pair.slice(0, at), pair.slice(at + 1))
+  }
+  return Object.fromEntries(found)
+}
+
+async function configured(
+  wish: Served,
+  io: Io,
+): Promise<{ readonly config: Config; readonly file: string | null }> {
+  if (wish.kind === 'short') {
+    const { source, values } = shortForm(wish)
+    return { config: await loaded(source, null, { io, values }), file: null }
+  }
+  const main = readSource(wish.file, io.cwd)
+  const values = new Map<string, string>()
+  const reference = policyReference(main, lookup(io, values))
+  const policy = reference === null ? null : readBeside(reference, main.file)
+  return { config: await loaded(main, policy, { io, values }), file: main.file }
+}
+
+async function loaded(
+  main: Source,
+  policy: Source | null,
+  { io, values }: { readonly io: Io; readonly values: ReadonlyMap<string, string> },
+): Promise<Config> {
+  const made = await loadConfig(main, policy, lookup(io, values))
+  if (made.kind === 'config') return made.config
+  for (const fault of made.faults) io.err(`eclusa: ${faultLine(fault)}`)
+  throw new Fault('config_invalid', whatNext(made.faults))
+}
+
+const whatNext = (faults: readonly ConfigFault[]): string =>
+  `the configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}; correct it, then run: eclusa policy check FILE`
+
+function clientOf({ policy }: Config, { profile, set }: Served): Client {
+  const found = declared(policy, profile, set)
+  if (!('kind' in found)) return found
+  throw new Fault('usage', `choose a profile with --profile: ${found.profiles.join(', ')}`)
+}
+
+async function openStore(config: Config, dir: string, say: (line: string) => void): Promise<Store> {
+  return openSqlite({
+    dir,
+    create: config.state.create,
+    policy: { digest: config.policy.digest, text: config.policy.text },
+    limits: config.limits,
+    minFreeBytes: config.minFreeBytes,
+    say,
+    onFatal: (fault) => {
+      say(fault.message)
+      process.exit(exitStatus(fault.code))
+    },
+  })
+}
+
+const startLine = ({ policy }: Config, client: Client, dir: string): string =>
+  `profile ${client.profile} (${client.identity}), policy ${policy.digest.slice(0, 12)}, state ${dir}; ` +
+  'results pass whole: field selection is not built yet'
+
+const doorsOf = (
+  { policy }: Config,
+  { store, upstreams }: Pick<Doors, 'store' | 'upstreams'>,
+  say: (line: string) => void,
+): Doors => ({
+  store,
+  upstreams,
+  policy: () => policy,
+  clock: wallClock(),
+  random: () => randomBytes(16).toString('hex'),
+  broken: (error) =>
+    say(
+      `a late outcome could not be recorded: ${error instanceof Error ? error.message : 'unknown'}`,
+    ),
+  views: new Map(),
+})
+
+/** Nothing was allowed: tells what the server has and how to allow it. */
+async function look(command: readonly string[], env: readonly string[], io: Io): Promise<number> {
+  const { discover, quoted, shortCommand } = await import('./discover.ts')
+  const found = await discover(command, env, io)
+  io.err(`eclusa: ${found.length} tools, none allowed yet (the effects are guesses; review them):`)
+  for (const { name, does } of found) io.err(`  ${does.padEnd(12)}${name}`)
+  io.err('To allow what is guessed as read or write, run:')
+  io.err(`  ${shortCommand(found, command)}`)
+  io.err('To draft a file with rules instead, run:')
+  io.err(`  eclusa init -- ${command.map(quoted).join(' ')}`)
+  return EXIT.usage
+}

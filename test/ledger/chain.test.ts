@@ -1,7 +1,7 @@
 // The chain: both verifiers come to the stated finding on every vector and on random logs.
 
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -72,6 +72,36 @@ test('the independent verifier comes to the same finding on every vector', () =>
     const [good, first, second, anchored] = found.get(name) ?? []
     const words = good === true ? { ok: first, anchored } : { line: first, code: second }
     assert.deepEqual(words, expect, name)
+  }
+})
+
+test('the ten lines of docs/ledger.md tell good chains from bad ones', () => {
+  const page = readFileSync(here('../../docs/ledger.md'), 'utf8')
+  const script = /```python\n([\s\S]*?)```/.exec(page)?.[1] ?? ''
+  const folder = mkdtempSync(join(tmpdir(), 'eclusa-ten-'))
+  const path = join(folder, 'audit.jsonl')
+  let good = 0
+  try {
+    for (const one of vectors) {
+      const code = 'code' in one.expect ? one.expect.code : ''
+      // What the page says that ten lines leave out.
+      if (code !== '' && !['form', 'seq', 'link', 'hash'].includes(code)) continue
+      if (['bad-big-integer', 'bad-deep', 'bad-float', 'bad-member-name'].includes(one.name))
+        continue
+      // In Python `True == 1`.
+      if (one.name === 'bad-seq-true') continue
+      writeFileSync(path, bytesOf(one))
+      const run = spawnSync('python3', ['-c', script, path], { encoding: 'utf8' })
+      assert.equal(run.status === 0, code === '', `${one.name}: ${run.stderr}`)
+      if (code !== '') continue
+      const last = bytesOf(one).toString().trimEnd().split('\n').at(-1) ?? ''
+      const own = /,"sha256":"([0-9a-f]{64})"/.exec(last)?.[1]
+      assert.match(run.stdout, new RegExp(`:${own}\n$`))
+      good++
+    }
+    assert.equal(good, vectors.filter(({ expect }) => 'ok' in expect).length)
+  } finally {
+    rmSync(folder, { recursive: true })
   }
 })
 

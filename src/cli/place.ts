@@ -1,6 +1,6 @@
 // Where things stand on disk: the configuration file, the policy beside it, secrets and the state directory.
 
-import { lstatSync, readFileSync } from 'node:fs'
+import { existsSync, lstatSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 
@@ -81,4 +81,12 @@ export function stateDir(
   const home = io.env['XDG_STATE_HOME']
   const root = home !== undefined && isAbsolute(home) ? home : join(homedir(), '.local', 'state')
   return join(root, 'eclusa')
+}
+
+/** The state directory that a verb reads: `--state`, else `ECLUSA_STATE`, else `.eclusa` beside an
+ *  `eclusa.yaml` in the working folder, else the short form's. */
+export function stateFor(flag: string | undefined, io: Io): string {
+  if (flag !== undefined) return resolve(io.cwd, flag)
+  const file = resolve(io.cwd, 'eclusa.yaml')
+  return stateDir(io, existsSync(file) ? { file, dir: null } : null)
 }

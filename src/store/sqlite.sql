@@ -1,0 +1,58 @@
+-- The tables of ledger.db. Every change of operations, pins, definitions and policy has a record in entries.
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+-- `ends`: bytes of the log through this line and its LF, so that a size of the mirror names a record.
+CREATE TABLE entries (
+  seq INTEGER PRIMARY KEY,
+  line TEXT NOT NULL,
+  sha256 TEXT NOT NULL,
+  ends INTEGER NOT NULL
+) STRICT;
+CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
+  BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
+CREATE TRIGGER entries_remain BEFORE DELETE ON entries
+  BEGIN SELECT RAISE(ABORT, 'entries are never removed'); END;
+
+-- One row a key, reused by each send of that key; without a key, one row while the send is open.
+-- `attempt`: the send that the row is about. `state`: open, done, unknown, unsent. `again`: 1 when an
+-- earlier send under this key may have run.
+CREATE TABLE operations (
+  operation TEXT PRIMARY KEY,
+  attempt TEXT NOT NULL,
+  client TEXT NOT NULL,
+  upstream TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  key TEXT,
+  does TEXT NOT NULL,
+  args_digest TEXT NOT NULL,
+  segment TEXT NOT NULL,
+  pin TEXT,
+  state TEXT NOT NULL,
+  again INTEGER NOT NULL,
+  lease TEXT NOT NULL,
+  draft TEXT,
+  touched_us INTEGER NOT NULL,
+  outcome TEXT,
+  failed INTEGER NOT NULL,
+  answer TEXT,
+  answer_digest TEXT,
+  answer_bytes INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX operations_key ON operations (client, upstream, tool, key) WHERE key IS NOT NULL;
+CREATE INDEX operations_open ON operations (lease) WHERE state = 'open';
+
+CREATE TABLE pins (
+  tool TEXT PRIMARY KEY,
+  hash TEXT,
+  waiting TEXT,
+  since_us INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE definitions (hash TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE policy (digest TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+-- Who is alive. Not covered by the log.
+CREATE TABLE leases (
+  nonce TEXT PRIMARY KEY,
+  beats INTEGER NOT NULL,
+  since_us INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

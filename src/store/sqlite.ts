@@ -1,0 +1,250 @@
+// The Store on SQLite: requests go to the writer's thread, promises wait for its commit.
+
+import { resolve } from 'node:path'
+
+import { canonical, hmac256 } from '../canonical.ts'
+import { parseStored } from '../egress/stored.ts'
+import { Fault } from '../fault.ts'
+import type { Draft } from '../ledger/entry.ts'
+import type { Closing, Digest, Intent, Opened, Pin, Store, Ticket } from '../ports.ts'
+import { STORE_LIMITS } from './limits.ts'
+import { type Link, openLink } from './link.ts'
+import type { CloseWork, OpenDone, OpenWork, PinRow } from './wire.ts'
+
+export { warmSqlite } from './link.ts'
+
+/** What a store on SQLite is made of. `dir`: the state directory. `create`: whether a directory with
+ *  nothing in it may become a new ledger. `policy`: the set in force, kept under its digest. `limits`:
+ *  bytes of a stored answer; days in which a finished key is replayed and then refused. `minFreeBytes`:
+ *  with less free space health is red. `say` gets lines for the operator. `onFatal`: nothing more can be
+ *  recorded, everything that waited has been rejected, and the process must exit with the fault's status
+ *  by `process.exit`, without closing anything. */
+export type SqliteOptions = {
+  readonly dir: string
+  readonly create: boolean
+  readonly policy: { readonly digest: string; readonly text: string }
+  readonly limits: {
+    readonly storedAnswerBytes: number
+    readonly keyDays: number
+    readonly keyRefusedDays: number
+  }
+  readonly minFreeBytes: number
+  readonly say: (line: string) => void
+  readonly onFatal: (fault: Fault) => void
+}
+
+/** The store in `dir`, checked and mended as the start-up table says, with its `start` record and lease.
+ *  Errors: `Fault('state_refused')`: something is missing, open to others, or in use; the message says
+ *  what to do. `Fault('state_tampered')`: the mirror says what the ledger does not. */
+export async function openSqlite(options: SqliteOptions): Promise<Store> {
+  const pins = new Map<string, Pin>()
+  const owed: CloseWork[] = []
+  const setup = {
+    dir: resolve(options.dir),
+    create: options.create,
+    policy: options.policy,
+    keptUs: options.limits.keyDays * DAY_US,
+    refusedUs: options.limits.keyRefusedDays * DAY_US,
+    minFreeBytes: options.minFreeBytes,
+  }
+  const state = { opened: false }
+  const link = openLink(setup, {
+    pins: (rows) => setPins(pins, rows),
+    healthy: () => payOwed(link, owed),
+    say: options.say,
+    fatal: (fault) => {
+      // A start that fails is told to its caller alone.
+      if (state.opened) options.onFatal(fault)
+    },
+  })
+  const started = await link.started
+  state.opened = true
+  for (const line of started.said) options.say(line)
+  setPins(pins, started.pins)
+  return storeOn({
+    link,
+    pins,
+    owed,
+    options,
+    segment: started.segment,
+    key: Buffer.from(started.key, 'hex'),
+  })
+}
+
+const DAY_US = 24 * 3600 * 1_000_000
+
+type Desk = {
+  readonly link: Link
+  readonly pins: Map<string, Pin>
+  readonly owed: CloseWork[]
+  readonly options: SqliteOptions
+  readonly segment: string
+  readonly key: Uint8Array
+}
+
+/** What a ticket stands for; the store alone knows it. `row`: its key in `operations`. */
+type Held = { readonly intent: Intent; readonly row: string; closes: number }
+
+function storeOn(desk: Desk): Store {
+  const { link, pins, segment, key } = desk
+  const tickets = new WeakMap<Ticket, Held>()
+  const mint = (intent: Intent, row: string): Opened => {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the one place that mints tickets
+    const ticket = { operation: intent.operation, does: intent.does } as Ticket
+    tickets.set(ticket, { intent, row, closes: 0 })
+    return { kind: 'ticket', ticket }
+  }
+  const record = async (
+    draft: Draft,
+    code: 'not_recorded' | 'outcome_not_recorded',
+  ): Promise<void> => {
+    await link.ask({ kind: 'record', draft, segment }, code)
+  }
+  return {
+    digest: (text) => digestOf(text, segment, key),
+    pins: () => pins,
+    async pin(list, client) {
+      const works = list.map(({ tool, definition, state }) => {
+        const text = canonical(definition.value)
+        return { tool, hash: definition.hash, text, state }
+      })
+      await link.ask({ kind: 'pin', pins: works, client }, 'not_recorded')
+    },
+    append: (draft) => record(draft, 'not_recorded'),
+    async open(intent) {
+      if (intent.does === 'read') return openRead(desk, intent, mint, record)
+      const late = (done: OpenDone): void => giveBack(desk, intent, done)
+      const done = await link.ask({ kind: 'open', work: openWork(intent) }, 'not_recorded', late)
+      if (done === null) throw new Fault('internal', 'a claim was answered without its outcome')
+      return done.kind === 'ticket' ? mint(intent, done.operation) : opened(done)
+    },
+    async close(ticket, closing) {
+      const held = tickets.get(ticket)
+      if (held === undefined) throw new Fault('outcome_not_recorded', FOREIGN)
+      const again = held.closes++ > 0
+      if (held.intent.does === 'read')
+        return record(readDraft(held, closing, again), 'outcome_not_recorded')
+      await closeMutation(desk, closeWork(desk, held, closing))
+    },
+    health: link.health,
+    async stop() {
+      await link.ask({ kind: 'stop' }, 'not_recorded')
+    },
+  }
+}
+
+const FOREIGN = 'outcome not recorded: the ticket is of another store'
+
+function digestOf(text: string, segment: string, key: Uint8Array): Digest {
+  return { digest: hmac256(key, text), bytes: Buffer.byteLength(text), segment }
+}
+
+/** A read is not claimed: its one record is written at its end. */
+async function openRead(
+  { pins, link }: Desk,
+  intent: Intent,
+  mint: (intent: Intent, row: string) => Opened,
+  record: (draft: Draft, code: 'not_recorded') => Promise<void>,
+): Promise<Opened> {
+  const health = link.health()
+  if (health !== true) throw new Fault('not_recorded', `not recorded: ${health}`)
+  const pinned = pins.get(`${intent.upstream}/${intent.tool}`)?.hash ?? null
+  if (intent.pin === null || pinned === intent.pin) return mint(intent, '')
+  await record(
+    { ...intent.draft, outcome: 'not_executed', code: 'definition_changed' },
+    'not_recorded',
+  )
+  return { kind: 'withheld' }
+}
+
+const openWork = (intent: Intent): OpenWork => ({
+  attempt: intent.operation,
+  draft: intent.draft,
+  does: intent.does,
+  client: intent.client,
+  upstream: intent.upstream,
+  tool: intent.tool,
+  key: intent.key,
+  honoured: intent.honoured,
+  argsDigest: intent.args.digest,
+  segment: intent.args.segment,
+  pin: intent.pin,
+})
+
+function opened(done: Exclude<OpenDone, { readonly kind: 'ticket' }>): Opened {
+  if (done.kind !== 'replayed') return { kind: done.kind }
+  const { answer, digest, bytes, failed } = done
+  const stored = { answer: answer === null ? null : parseStored(answer), digest, bytes, failed }
+  return { kind: 'replayed', stored }
+}
+
+/** A claim that was committed after its caller had been told that it was not: nothing was sent. */
+function giveBack(desk: Desk, intent: Intent, done: OpenDone): void {
+  if (done.kind !== 'ticket') return
+  const held = { intent, row: done.operation, closes: 0 }
+  const nowUs = Date.now() * 1_000
+  const closing: Closing = {
+    outcome: 'unsent',
+    code: 'not_recorded',
+    answer: null,
+    store: null,
+    durationUs: nowUs - intent.draft.ts,
+    nowUs,
+  }
+  // It is owed when it fails, and tried again.
+  closeMutation(desk, closeWork(desk, held, closing)).catch(() => undefined)
+}
+
+async function closeMutation({ link, owed }: Desk, work: CloseWork): Promise<void> {
+  try {
+    await link.ask({ kind: 'close', work }, 'outcome_not_recorded')
+  } catch (error) {
+    // The caller is told that it is not recorded; when the disk is well again it shall be.
+    if (owed.length < STORE_LIMITS.owed) owed.push(work)
+    throw error
+  }
+}
+
+function payOwed(link: Link, owed: CloseWork[]): void {
+  for (const work of owed.splice(0)) {
+    link.ask({ kind: 'close', work }, 'outcome_not_recorded').catch(() => owed.push(work))
+  }
+}
+
+function outcomeDraft({ intent }: Held, closing: Closing): Draft {
+  return {
+    ...intent.draft,
+    ts: closing.nowUs,
+    outcome: closing.outcome,
+    code: closing.code,
+    result_digest: closing.answer?.digest ?? null,
+    result_bytes: closing.answer?.bytes ?? null,
+    duration_us: closing.durationUs,
+  }
+}
+
+function readDraft(held: Held, closing: Closing, again: boolean): Draft {
+  const draft: Draft = { ...outcomeDraft(held, closing), kind: 'call' }
+  if (!again) return draft
+  return { ...draft, outcome: 'late', more: { ...draft.more, late_outcome: closing.outcome } }
+}
+
+function closeWork({ options }: Desk, held: Held, closing: Closing): CloseWork {
+  const { intent, row } = held
+  const { store } = closing
+  const kept = store !== null && Buffer.byteLength(store) <= options.limits.storedAnswerBytes
+  return {
+    operation: row,
+    attempt: intent.operation,
+    segment: intent.args.segment,
+    draft: { ...outcomeDraft(held, closing), kind: 'outcome' },
+    outcome: closing.outcome,
+    stored: kept && intent.key !== null ? store : null,
+    nowUs: closing.nowUs,
+  }
+}
+
+function setPins(pins: Map<string, Pin>, rows: readonly PinRow[]): void {
+  pins.clear()
+  for (const [tool, hash, waiting] of rows) pins.set(tool, { tool, hash, waiting })
+}

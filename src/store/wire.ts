@@ -1,0 +1,109 @@
+// What the two threads of the store say to each other: one text of JSON each way a batch.
+
+import type { Effect } from '../decision.ts'
+import type { FaultCode } from '../fault.ts'
+import type { Draft, Outcome } from '../ledger/entry.ts'
+
+/** What the writer needs to begin. */
+export type Setup = {
+  readonly dir: string
+  readonly create: boolean
+  readonly policy: { readonly digest: string; readonly text: string }
+  readonly keptUs: number
+  readonly refusedUs: number
+  readonly minFreeBytes: number
+}
+
+/** The claim of one send; see `Intent`. `draft` is the intent's record. */
+export type OpenWork = {
+  readonly attempt: string
+  readonly draft: Draft
+  readonly does: Effect
+  readonly client: string
+  readonly upstream: string
+  readonly tool: string
+  readonly key: string | null
+  readonly honoured: boolean
+  readonly argsDigest: string
+  readonly segment: string
+  readonly pin: string | null
+}
+
+/** The end of one send. `draft` is the outcome's record. */
+export type CloseWork = {
+  readonly operation: string
+  readonly attempt: string
+  readonly segment: string
+  readonly draft: Draft
+  readonly outcome: Outcome
+  readonly stored: string | null
+  readonly nowUs: number
+}
+
+/** A definition to be remembered. `text`: its canonical JSON. */
+export type PinWork = {
+  readonly tool: string
+  readonly hash: string
+  readonly text: string
+  readonly state: 'approved' | 'waits'
+}
+
+/** One thing to do; `id` is the main thread's. A `record` is one entry and nothing else. */
+export type Request =
+  | {
+      readonly id: number
+      readonly kind: 'record'
+      readonly draft: Draft
+      readonly segment: string
+    }
+  | { readonly id: number; readonly kind: 'open'; readonly work: OpenWork }
+  | { readonly id: number; readonly kind: 'close'; readonly work: CloseWork }
+  | {
+      readonly id: number
+      readonly kind: 'pin'
+      readonly pins: readonly PinWork[]
+      readonly client: string | null
+    }
+  | { readonly id: number; readonly kind: 'stop' }
+
+/** What became of a claim. `operation` is the key of the row in `operations`. */
+export type OpenDone =
+  | { readonly kind: 'ticket'; readonly operation: string }
+  | {
+      readonly kind: 'replayed'
+      readonly answer: string | null
+      readonly digest: string
+      readonly bytes: number
+      readonly failed: boolean
+    }
+  | { readonly kind: 'busy' | 'conflict' | 'unknown' | 'expired' | 'withheld' }
+
+/** The answer to one request. `done` is only there for `open`. */
+export type Reply =
+  | { readonly id: number; readonly done?: OpenDone }
+  | { readonly id: number; readonly why: string }
+
+/** Pins as rows: tool, hash, waiting. */
+export type PinRow = readonly [tool: string, hash: string | null, waiting: string | null]
+
+/** Everything the writer says. `broken`: nothing more will be answered. */
+export type Message =
+  | {
+      readonly kind: 'started'
+      readonly segment: string
+      readonly key: string
+      readonly said: readonly string[]
+      readonly pins: readonly PinRow[]
+    }
+  | { readonly kind: 'replies'; readonly replies: readonly Reply[] }
+  | { readonly kind: 'pins'; readonly pins: readonly PinRow[] }
+  | { readonly kind: 'health'; readonly health: true | string }
+  | { readonly kind: 'say'; readonly line: string }
+  | { readonly kind: 'broken'; readonly code: FaultCode; readonly why: string }
+
+/** The texts of `postMessage` back as values. Both ends are this program, so they are not checked. */
+export const fromWire: {
+  readonly setup: (text: string) => Setup
+  readonly requests: (text: string) => readonly Request[]
+  readonly message: (text: string) => Message
+} = { setup: JSON.parse, requests: JSON.parse, message: JSON.parse }

@@ -7,7 +7,7 @@ import type { Request } from './message.ts'
 import { type Desk, type Route, resolve } from './names.ts'
 import type { Routes } from './routes.ts'
 
-/** invalid: `problem` is recorded, `message` told; ambiguous: `call` names what two servers could own. */
+/** invalid: `problem` is recorded, `message` told; ambiguous: the name or URI of `call` is shared. */
 export type CallRead =
   | { readonly kind: 'call'; readonly call: Call; readonly ambiguous: boolean }
   | { readonly kind: 'invalid'; readonly problem: string; readonly message: string }

@@ -164,7 +164,7 @@ async function serveCall(stage: Stage, flight: Flight): Promise<string | null> {
   })
   if (read.kind === 'invalid') return invalidParams(stage, request, read)
   if (read.ambiguous) {
-    scene.say('a call names what two servers could own and is refused; rename one of them')
+    scene.say('a call by a name or URI that two things share is refused; rename one of them')
   }
   return replyText(stage, flight, read.call, await reply(stage, flight, read.call))
 }

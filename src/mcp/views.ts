@@ -61,7 +61,7 @@ export async function initialize(scene: Scene, face: Face): Promise<string> {
  *  compared; `complete`: false when a server could not be asked. */
 export type View = { readonly text: string; readonly view: string; readonly complete: boolean }
 
-/** All pages of one kind as this client may see them. A name that two servers would share is withheld and
+/** All pages of one kind as this client may see them. A name or URI that two things share is withheld and
  *  said to the operator. */
 export async function view(scene: Scene, face: Face, kind: ListKind): Promise<View> {
   const { shown, complete } = await list(scene.client, kind, scene.doors)
@@ -167,7 +167,7 @@ async function keepApart(
       // Shown only where a call would arrive: the list and the gate never disagree.
       const isOwner = owner !== null && owner !== 'ambiguous' && owner.upstream === one.upstream
       if (isOwner && owner.name === one.definition.name) return [{ name, one }]
-      scene.say(`the name ${name} could be of two servers and is withheld; rename one of them`)
+      scene.say(`two things share the name ${name} and are withheld; rename one of them`)
       return []
     }),
   )

@@ -15,7 +15,9 @@ export async function demo(args: string[], io: Io): Promise<number> {
   }
   const play = new URL('../../examples/demo/play.ts', import.meta.url)
   if (!existsSync(play)) {
-    io.err('eclusa: the demo is part of a checkout: clone the repository, then run: npm ci && npm start')
+    io.err(
+      'eclusa: the demo is part of a checkout: clone the repository, then run: npm ci && npm start',
+    )
     io.err('eclusa: to try it on your own server now, run: eclusa stdio -- COMMAND')
     return EXIT.usage
   }

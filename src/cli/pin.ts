@@ -55,12 +55,15 @@ export async function pinApprove(args: string[], io: Io): Promise<number> {
       io.err(`eclusa: nothing waits for ${visible(tool)}; run: eclusa pin list`)
       return EXIT.finding
     case 'other_hash':
-      io.err(`eclusa: another definition waits: ${done.waiting}; look at it, then name it with --hash`)
+      io.err(
+        `eclusa: another definition waits: ${done.waiting}; look at it, then name it with --hash`,
+      )
       return EXIT.finding
   }
 }
 
 const HASH_DIGITS = 12
-const short = (hash: string | null): string => (hash ?? '-').slice(0, HASH_DIGITS).padEnd(HASH_DIGITS)
+const short = (hash: string | null): string =>
+  (hash ?? '-').slice(0, HASH_DIGITS).padEnd(HASH_DIGITS)
 
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null)

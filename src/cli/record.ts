@@ -67,13 +67,9 @@ function plain(value: Json | undefined): string {
   return typeof value === 'string' ? visible(value) : writeJson(value ?? null)
 }
 
-/** `2026-11-30T17:04:59.123456Z`; the number itself when it is no time that a calendar has. */
+/** `2026-11-30T17:04:59.123456Z`. Every integer that a record may hold is a time of the calendar. */
 function time(us: number): string {
   const ms = Math.floor(us / 1_000)
-  if (Math.abs(ms) > MAX_MS) return String(us)
   const rest = String(us - ms * 1_000).padStart(3, '0')
   return new Date(ms).toISOString().replace('Z', `${rest}Z`)
 }
-
-/** The last millisecond of ECMAScript's time scale. */
-const MAX_MS = 8.64e15

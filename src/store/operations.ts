@@ -160,7 +160,13 @@ const CODES = {
 } as const satisfies Record<string, Code>
 
 function turnedAway(book: Book, work: OpenWork, kind: keyof typeof CODES): OpenDone {
-  const draft: Draft = { ...work.draft, kind: 'call', outcome: 'not_executed', code: CODES[kind] }
+  const draft: Draft = {
+    ...work.draft,
+    kind: 'call',
+    decision: 'deny',
+    outcome: 'not_executed',
+    code: CODES[kind],
+  }
   book.append(draft, { segment: work.segment, attempt: work.attempt })
   return { kind }
 }

@@ -49,6 +49,8 @@ export type Setup = {
   readonly handshake?: boolean
   /** The legacy revision to agree on. */
   readonly version?: string
+  /** Flags of the short form: there is no file, and the one upstream's command stands at the end. */
+  readonly short?: readonly string[]
   /** Folder of an earlier gate, to start again on its state. */
   readonly folder?: string
 }
@@ -83,7 +85,7 @@ export async function startGate(t: TestContext, setup: Setup): Promise<Gate> {
   const file = join(folder, 'eclusa.yaml')
   const config = configOf(setup, folder)
   writeFileSync(file, JSON.stringify(config, null, 1))
-  const child = spawn(process.execPath, [MAIN, 'stdio', '--config', file], {
+  const child = spawn(process.execPath, [MAIN, 'stdio', ...argumentsOf(setup, folder, file)], {
     cwd: folder,
     // Its own group, so that nothing it starts without one outlives the test.
     detached: true,
@@ -94,6 +96,15 @@ export async function startGate(t: TestContext, setup: Setup): Promise<Gate> {
   t.after(() => clean(gate, Object.keys(upstreamsOf(setup)), setup.folder === undefined))
   await ready(gate, setup)
   return gate
+}
+
+function argumentsOf(setup: Setup, folder: string, file: string): readonly string[] {
+  if (setup.short === undefined) return ['--config', file]
+  return [
+    ...setup.short,
+    '--',
+    ...scripted(folder, 'up', upstreamsOf(setup)['up'] ?? {}, setup.era),
+  ]
 }
 
 async function ready(gate: Gate, setup: Setup): Promise<void> {
@@ -154,7 +165,7 @@ function configOf(setup: Setup, folder: string): Bag {
   for (const [name, one] of Object.entries(upstreamsOf(setup))) {
     const command = one.command ?? scripted(folder, name, one, setup.era)
     // A dollar of a command is a dollar: only the file may ask for a substitution.
-    const literal = command.map((part) => part.replaceAll('${', '$${'))
+    const literal = command.map((part) => part.replaceAll('${', () => '$${'))
     upstreams[name] = { command: literal, ...one.more }
   }
   const all = [...TOOLS, ...CASE_TOOLS].map(({ definition }) => String(definition['name']))
@@ -164,7 +175,12 @@ function configOf(setup: Setup, folder: string): Bag {
     upstreams,
     ...(setup.tools === undefined ? {} : { tools: setup.tools }),
     profiles: {
-      agent: { allow: setup.allow ?? every, resources: ['*'], prompts: ['*'], ...setup.profile },
+      agent: {
+        allow: setup.allow ?? every,
+        resources: ['notes://*'],
+        prompts: ['*'],
+        ...setup.profile,
+      },
     },
     ...setup.config,
   }

@@ -23,6 +23,13 @@ const ARGV = [
 ]
 
 for (const era of ERAS) {
+  test(`${era}: the short form hands its command on as literally`, async (t) => {
+    const short = ['--read', 'argv']
+    const gate = await startGate(t, { era, short, upstreams: { up: { argv: ARGV } } })
+    const answer = await gate.call('argv')
+    assert.deepEqual(answer.result?.structuredContent?.['argv'], ARGV)
+  })
+
   test(`${era}: the configured list is the argument list, and no shell stands between`, async (t) => {
     const gate = await startGate(t, { era, upstreams: { up: { argv: ARGV } } })
     const answer = await gate.call('argv')

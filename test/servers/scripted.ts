@@ -34,6 +34,7 @@ import { appendFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 
 import { CASE_TOOLS } from './case-tools.ts'
+import { dribble } from './dribble.ts'
 import { type Context, type Json, TOOLS as PLAIN_TOOLS } from './scripted-tools.ts'
 
 const TOOLS = [...PLAIN_TOOLS, ...CASE_TOOLS]
@@ -91,15 +92,8 @@ const asked = new Map<string, (answer: Json) => void>()
 
 function sendText(line: string): void {
   const bytes = Buffer.from(line + (flags.crlf ? '\r\n' : '\n'))
-  if (!flags.dribble) {
-    process.stdout.write(bytes)
-    return
-  }
-  const third = Math.ceil(bytes.length / 3)
-  for (const at of [0, third, 2 * third]) {
-    const piece = bytes.subarray(at, at + third)
-    setTimeout(() => process.stdout.write(piece), at === 0 ? 0 : at === third ? 5 : 10)
-  }
+  if (flags.dribble) dribble(bytes)
+  else process.stdout.write(bytes)
 }
 
 function send(message: Json): void {

@@ -10,15 +10,15 @@ import {
   bound,
   type Bounded,
   SCHEMA_LIMITS,
-  schemaAt,
   type SchemaFault,
   subschemas,
   targetOf,
 } from './bounds.ts'
-import { ANNOTATIONS, APPLICATORS, ASSERTIONS } from './keywords.ts'
+import { APPLICATORS, ASSERTIONS } from './keywords.ts'
 import { hostEntryProblem, isHostIn, isUnder, pathProblem } from './normal.ts'
 import { pointer, segmentsOf } from './position.ts'
 import { linear } from './regex.ts'
+import { items, valueAt } from './value.ts'
 import { plainNumber, type View } from './view.ts'
 
 /** Work that one check may be: the schema's own (`SCHEMA_LIMITS.work`) times the values of the arguments. */
@@ -36,7 +36,7 @@ export type Check = {
 }
 
 const strings = (value: Json, problem: (text: string) => string | null): string | null => {
-  for (const one of Array.isArray(value) ? (value as readonly Json[]) : [value]) {
+  for (const one of Array.isArray(value) ? items(value) : [value]) {
     const found = typeof one === 'string' ? problem(one) : 'expected a string or a list of strings'
     if (found !== null) return typeof one === 'string' ? `\`${one}\`: ${found}` : found
   }
@@ -152,6 +152,7 @@ function engine(pattern: string): { test: (text: string) => boolean } {
 // A fresh instance a schema: nothing of one server's schema is seen by another's.
 function compile({ schema, dialect, own }: Recipe): ValidateFunction {
   // Loaded at the first check, not at start: it takes some 40 ms.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's own module
   const { default: Ajv } = require(`ajv/dist/${dialect}.js`) as AjvModule
   const ajv = new Ajv(OPTIONS)
   for (const keyword of ['enum', 'const', 'uniqueItems']) ajv.removeKeyword(keyword)
@@ -162,13 +163,11 @@ function compile({ schema, dialect, own }: Recipe): ValidateFunction {
   ajv.addKeyword({
     keyword: 'uniqueItems',
     type: 'array',
-    compile: (wanted: boolean) => (items: readonly Json[]) =>
-      !wanted || new Set(items.map((item) => canonical(item))).size === items.length,
+    compile: (wanted: boolean) => (list: readonly Json[]) =>
+      !wanted || new Set(list.map((item) => canonical(item))).size === list.length,
   })
   if (own) addOwn(ajv)
-  const root =
-    isObject(schema) && !own ? close(schema, '', schema) : plain(schema, (child) => child)
-  return ajv.compile(root as object)
+  return ajv.compile(own ? plain(schema, (child) => child) : close(schema))
 }
 
 function oneOf(values: readonly Json[]): (value: Json) => boolean {
@@ -176,40 +175,45 @@ function oneOf(values: readonly Json[]): (value: Json) => boolean {
   return (value) => texts.has(canonical(value))
 }
 
+const listOf = (value: string | readonly string[]): readonly string[] =>
+  typeof value === 'string' ? [value] : value
+
 function addOwn(ajv: AjvType): void {
-  const list = (value: string | readonly string[]): readonly string[] =>
-    typeof value === 'string' ? [value] : value
   // Without `type`: a value of another kind than string does not slip past.
   ajv.addKeyword({
     keyword: 'path_under',
     compile: (bases: string | readonly string[]) => (value: unknown) =>
-      typeof value === 'string' && isUnder(value, list(bases)),
+      typeof value === 'string' && isUnder(value, listOf(bases)),
   })
   ajv.addKeyword({
     keyword: 'host_in',
     compile: (hosts: string | readonly string[]) => (value: unknown) =>
-      typeof value === 'string' && isHostIn(value, list(hosts)),
+      typeof value === 'string' && isHostIn(value, listOf(hosts)),
   })
 }
 
 /** A schema as the library takes it: plain objects, plain numbers, known keywords only, no ids. */
-function plain(schema: Json, child: (schema: Json, keyword: string) => Json): Json {
-  if (!isObject(schema)) return schema
+function plain(
+  schema: JsonObject,
+  child: (schema: Json, keyword: string) => Json,
+): Record<string, Json> {
   const made: Record<string, Json> = {}
   for (const keyword of Object.keys(schema)) {
     const value = schema[keyword] ?? null
     if (APPLICATORS.has(keyword)) made[keyword] = inner(keyword, value, child)
     else if (ASSERTIONS.has(keyword) || OWN_KEYWORDS.has(keyword)) made[keyword] = settled(value)
     else if (keyword === '$ref') made[keyword] = value
-    else if (!ANNOTATIONS.has(keyword)) continue
   }
   return made
 }
 
 function inner(keyword: string, value: Json, child: (schema: Json, keyword: string) => Json): Json {
   const form = APPLICATORS.get(keyword)?.form
-  const down = (schema: Json): Json =>
-    INVERTING.has(keyword) ? plain(schema, (one) => one) : plain(child(schema, keyword), child)
+  const down = (given: Json): Json => {
+    const schema = INVERTING.has(keyword) ? given : child(given, keyword)
+    if (!isObject(schema)) return schema
+    return plain(schema, INVERTING.has(keyword) ? (one) => one : child)
+  }
   if (Array.isArray(value)) {
     return form === 'map or names' ? settled(value) : value.map((one: Json) => down(one))
   }
@@ -239,13 +243,13 @@ const INVERTING: ReadonlySet<string> = new Set(['not', 'if', 'contains', 'proper
 
 /** The schema, closed where it declares members and does not say what becomes of others: at the top
  *  always, below wherever members are declared. */
-function close(schema: JsonObject, path: string, root: JsonObject): Json {
+function close(root: JsonObject): JsonObject {
   const child = (one: Json, keyword: string): Json => {
     if (!isObject(one)) return one
     const here = APPLICATORS.get(keyword)?.applies
     return here === 'named' || here === 'each' ? shut(one, root, false) : one
   }
-  return plain(shut(schema, root, path === ''), (one, keyword) => child(one, keyword))
+  return plain(shut(root, root, true), child)
 }
 
 function shut(schema: JsonObject, root: JsonObject, always: boolean): JsonObject {
@@ -264,7 +268,7 @@ function declares(schema: Json, root: JsonObject, seen: Set<string>): boolean {
   const target = schema['$ref']
   if (typeof target === 'string' && !seen.has(target) && seen.size < SCHEMA_LIMITS.targets) {
     seen.add(target)
-    if (declares(schemaAt(root, targetOf(target)), root, seen)) return true
+    if (declares(valueAt(root, targetOf(target)) ?? true, root, seen)) return true
   }
   return Object.keys(schema).some(
     (keyword) =>

@@ -9,7 +9,8 @@ import {
   patternProblem,
   REFUSED,
 } from './keywords.ts'
-import { pointer, segmentsOf } from './position.ts'
+import { pointer } from './position.ts'
+import { items, members, texts, valueAt } from './value.ts'
 
 /** Ceilings of one schema. `work`: schemas that may be applied because of one value, references followed;
  *  a schema that doubles at every level passes it long before it would hold the processor. */
@@ -88,30 +89,32 @@ type Member = {
 }
 
 function visitKeyword(survey: Survey, member: Member): void {
-  const { keyword, value, depth } = member
+  const { keyword, value } = member
   const path = pointer(member.path, keyword)
-  const fault = (message: string): void => {
-    survey.faults.push({ path, message })
-  }
   if (keyword === '$ref') return visitRef(survey, value, path)
-  if (keyword === '$id' && depth > 0) return fault('`$id` is known at the top only')
-  if (REFUSED.has(keyword)) return fault(`\`${keyword}\` is not known here`)
-  if (APPLICATORS.has(keyword)) {
-    if (keyword === 'properties' && isObject(value)) {
-      for (const name of Object.keys(value)) survey.names.add(name)
-    }
-    const children = subschemas(keyword, value, path)
-    if (children === null) return fault('expected schemas')
-    for (const child of children) visit(survey, child.schema, child.path, depth + 1)
-    if (keyword === 'patternProperties') visitPatterns(survey, value, path)
-    return
-  }
+  if (APPLICATORS.has(keyword)) return visitChildren(survey, member, path)
+  const problem = refusal(keyword, member.depth) ?? assertion(survey, keyword, value)
+  if (problem !== null) survey.faults.push({ path, message: problem })
+  if (keyword === 'required') for (const name of texts(value)) survey.names.add(name)
+}
+
+function refusal(keyword: string, depth: number): string | null {
+  if (keyword === '$id' && depth > 0) return '`$id` is known at the top only'
+  return REFUSED.has(keyword) ? `\`${keyword}\` is not known here` : null
+}
+
+function assertion(survey: Survey, keyword: string, value: Json): string | null {
   const test = ASSERTIONS.get(keyword) ?? ANNOTATIONS.get(keyword) ?? survey.extra.get(keyword)
-  const problem = test === undefined ? unknown(survey, keyword) : test(value)
-  if (problem !== null) fault(problem)
-  if (keyword === 'required' && Array.isArray(value)) {
-    for (const name of value as readonly string[]) survey.names.add(name)
-  }
+  return test === undefined ? unknown(survey, keyword) : test(value)
+}
+
+function visitChildren(survey: Survey, member: Member, path: string): void {
+  const { keyword, value, depth } = member
+  if (keyword === 'properties') for (const [name] of members(value)) survey.names.add(name)
+  const children = subschemas(keyword, value, path)
+  if (children === null) return void survey.faults.push({ path, message: 'expected schemas' })
+  for (const child of children) visit(survey, child.schema, child.path, depth + 1)
+  if (keyword === 'patternProperties') visitPatterns(survey, value, path)
 }
 
 const unknown = (survey: Survey, keyword: string): string | null =>
@@ -126,8 +129,7 @@ function visitRef(survey: Survey, value: Json, path: string): void {
 }
 
 function visitPatterns(survey: Survey, value: Json, path: string): void {
-  if (!isObject(value)) return
-  for (const pattern of Object.keys(value)) {
+  for (const [pattern] of members(value)) {
     const problem = patternProblem(pattern)
     if (problem !== null) survey.faults.push({ path: pointer(path, pattern), message: problem })
   }
@@ -155,21 +157,19 @@ type Child = { readonly schema: Json; readonly path: string; readonly name: stri
 /** The subschemas under one keyword, or null when its value has not the keyword's form. */
 export function subschemas(keyword: string, value: Json, path: string): readonly Child[] | null {
   const form = APPLICATORS.get(keyword)?.form
-  if (form === 'one' || (form === 'one or list' && !Array.isArray(value))) {
-    return [{ schema: value, path, name: null }]
-  }
-  if (form === 'list' || form === 'one or list') {
+  if (form === 'map' || form === 'map or names') return named(form, value, path)
+  if (form === 'list' || (form === 'one or list' && Array.isArray(value))) {
     if (!Array.isArray(value)) return null
-    return value.map((schema: Json, at) => ({ schema, path: pointer(path, at), name: String(at) }))
+    return items(value).map((schema, at) => ({ schema, path: pointer(path, at), name: String(at) }))
   }
+  return [{ schema: value, path, name: null }]
+}
+
+function named(form: 'map' | 'map or names', value: Json, path: string): readonly Child[] | null {
   if (!isObject(value)) return null
-  const children: Child[] = []
-  for (const name of Object.keys(value)) {
-    const schema = value[name] ?? null
-    if (form === 'map or names' && Array.isArray(schema)) continue
-    children.push({ schema, path: pointer(path, name), name })
-  }
-  return children
+  return members(value)
+    .filter(([, schema]) => form === 'map' || !Array.isArray(schema))
+    .map(([name, schema]) => ({ schema, path: pointer(path, name), name }))
 }
 
 /** A reference from one unit to another, and the members between the values they apply to. */
@@ -188,7 +188,7 @@ function workOf(root: Json): number | string {
     const unit: Unit = { own: 0, edges: [] }
     units.set(at, unit)
     if (units.size > SCHEMA_LIMITS.targets) return `more than ${SCHEMA_LIMITS.targets} references`
-    collect(unit, schemaAt(root, at), [], 0)
+    collect(unit, valueAt(root, at) ?? true, [], 0)
     waiting.push(...unit.edges.map((edge) => edge.to))
   }
   const reach = reachable(units)
@@ -224,31 +224,21 @@ const stepped = (
 ): readonly string[] =>
   applies === 'same' ? steps : [...steps, applies === 'named' && name !== null ? `=${name}` : '*']
 
-/** What stands at a JSON Pointer of a schema; `true`, which asserts nothing, where nothing stands. */
-export function schemaAt(root: Json, path: string): Json {
-  let value: Json | undefined = root
-  for (const segment of segmentsOf(path) ?? []) {
-    if (Array.isArray(value)) value = (value as readonly Json[])[Number(segment)]
-    else value = isObject(value) ? value[segment] : undefined
-  }
-  return value ?? true
-}
-
 function reachable(units: ReadonlyMap<string, Unit>): ReadonlyMap<string, ReadonlySet<string>> {
   const reach = new Map<string, ReadonlySet<string>>()
-  for (const name of units.keys()) {
-    const seen = new Set<string>()
-    const waiting = [name]
-    for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
-      for (const { to } of units.get(at)?.edges ?? []) {
-        if (seen.has(to)) continue
-        seen.add(to)
-        waiting.push(to)
-      }
-    }
-    reach.set(name, seen)
-  }
+  for (const name of units.keys()) reach.set(name, reachedFrom(units, name))
   return reach
+}
+
+function reachedFrom(units: ReadonlyMap<string, Unit>, name: string): ReadonlySet<string> {
+  const seen = new Set<string>()
+  const waiting = [name]
+  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
+    const fresh = (units.get(at)?.edges ?? []).map((edge) => edge.to).filter((to) => !seen.has(to))
+    for (const to of fresh) seen.add(to)
+    waiting.push(...fresh)
+  }
+  return seen
 }
 
 /** Whether two of these lead to one value, or one to a value inside the other's. */

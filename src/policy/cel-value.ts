@@ -2,6 +2,7 @@
 
 import { byCodePoint } from '../canonical.ts'
 import type { Json, JsonObject } from '../json.ts'
+import { bare, codePoints } from './value.ts'
 
 /** A CEL double. Integers are plain numbers within 2^53-1, so that `5 / 2` and `5.0 / 2.0` differ. */
 export type Double = { readonly [DOUBLE]: number }
@@ -49,6 +50,7 @@ export const isDictionary = (value: Value): value is Dictionary =>
 export function lift(value: Value | Json | undefined): Value {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? value : double(value)
   // Arrays and objects stay as they are; their members are lifted when they are read.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON is part of Value
   return (value ?? null) as Value
 }
 
@@ -109,14 +111,7 @@ export function compare(a: Value, b: Value, budget: Budget): number | Failed {
 export function sizeOf(value: Value, budget: Budget): Value {
   if (typeof value === 'string') {
     budget.steps -= value.length >> TEXT_SHIFT
-    let length = value.length
-    for (let at = 0; at < value.length - 1; at++) {
-      if (value.charCodeAt(at) >> 10 !== 0x36) continue
-      // A high surrogate; admitted text is well-formed, so the low one follows.
-      length--
-      at++
-    }
-    return length
+    return codePoints(value)
   }
   if (isList(value)) return value.length
   if (isDictionary(value)) return Object.keys(value).length
@@ -134,7 +129,7 @@ export function jsonOf(value: Value): Json | undefined {
   if (isFailed(value)) return undefined
   if (!isDictionary(value)) return typeof value === 'object' && value !== null ? undefined : value
   const map: Dictionary = value
-  const made = Object.create(null) as Record<string, Json>
+  const made = bare()
   for (const key of Object.keys(map)) {
     const member = jsonOf(lift(map[key]))
     if (member === undefined) return undefined

@@ -17,6 +17,7 @@ import {
   type Scope,
   type Value,
 } from './cel-value.ts'
+import { bare } from './value.ts'
 
 /** Ceilings of expressions. `steps`: of one evaluation, about 50 ns each. `elements`: of one list or map
  *  that a macro goes through. `nesting`: macros inside each other; 2 = at most one nested. */
@@ -68,11 +69,13 @@ export function compile(text: string, parse: CelParse): Expression | CelFault {
 // The one place where what the parser throws becomes a value.
 function faultOf(error: unknown): CelFault {
   if (error instanceof RangeError) return { offset: 0, message: 'the expression nests too deeply' }
-  if (!(error instanceof Error)) return { offset: 0, message: 'the expression cannot be read' }
-  const range =
-    'range' in error ? (error.range as { readonly start?: number } | undefined) : undefined
-  const summary = 'summary' in error ? String(error.summary) : (error.message.split('\n')[0] ?? '')
-  return { offset: range?.start ?? 0, message: summary }
+  const range: unknown = Reflect.get(Object(error), 'range')
+  const start: unknown = Reflect.get(Object(range), 'start')
+  const summary: unknown = Reflect.get(Object(error), 'summary')
+  return {
+    offset: typeof start === 'number' ? start : 0,
+    message: typeof summary === 'string' ? summary : 'the expression cannot be read',
+  }
 }
 
 function evaluate(code: Code, scope: Scope): Value {
@@ -103,6 +106,17 @@ function codeOf(node: ASTNode, scan: Scan): Code {
       return variable(node, scan)
     case '.':
       return member(node, scan)
+    case 'call':
+      return call(node, { name: node.args[0], receiver: null, args: node.args[1] }, scan)
+    case 'rcall':
+      return call(node, { name: node.args[0], receiver: node.args[1], args: node.args[2] }, scan)
+    default:
+      return composed(node, scan)
+  }
+}
+
+function composed(node: ASTNode, scan: Scan): Code {
+  switch (node.op) {
     case '-_':
       return negation(node.args, scan)
     case '!_':
@@ -116,10 +130,6 @@ function codeOf(node: ASTNode, scan: Scan): Code {
       return listCode(node.args, scan)
     case 'map':
       return mapCode(node.args, scan)
-    case 'call':
-      return call(node, { name: node.args[0], receiver: null, args: node.args[1] }, scan)
-    case 'rcall':
-      return call(node, { name: node.args[0], receiver: node.args[1], args: node.args[2] }, scan)
     default:
       return refuse(scan, node, `\`${node.op}\` is not known here`)
   }
@@ -192,6 +202,7 @@ function binaryCode(
   apply: (a: Value, b: Value, budget: Budget) => Value,
   scan: Scan,
 ): Code {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what every operator of BINARY has
   const [left, right] = node.args as readonly [ASTNode, ASTNode]
   const a = translate(left, scan)
   const b = translate(right, scan)
@@ -259,7 +270,7 @@ function mapCode(args: readonly (readonly [ASTNode, ASTNode])[], scan: Scan): Co
     return [name ?? '', translate(value, scan)] as const
   })
   return (frame) => {
-    const made = Object.create(null) as Record<string, Value>
+    const made = bare<Value>()
     for (const [key, code] of entries) {
       const value = code(frame)
       if (isFailed(value)) return value

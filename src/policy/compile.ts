@@ -8,6 +8,7 @@ import type { Read } from './document.ts'
 import { type Entry, nameList } from './pattern.ts'
 import { type ConfigFault, pointer, segmentsOf } from './position.ts'
 import type { Contract, KeyContract, LengthRule, Message, Pinned, Profile, Rule } from './set.ts'
+import { items, members, textOf, texts, valueAt } from './value.ts'
 
 /** One document of a configuration, already of the published shape. */
 export type Part = { readonly read: Read; readonly value: JsonObject }
@@ -59,26 +60,6 @@ export function notYet(shop: Workshop, part: Part, path: string, keys: readonly 
     })
   }
 }
-
-/** What stands at a JSON Pointer of a document. */
-export function valueAt(root: Json, path: string): Json | undefined {
-  let value: Json | undefined = root
-  for (const segment of segmentsOf(path) ?? []) {
-    if (Array.isArray(value)) value = (value as readonly Json[])[Number(segment)]
-    else value = isObject(value) ? value[segment] : undefined
-  }
-  return value
-}
-
-/** The members of an object in their order; none where it is absent. */
-export const members = (value: Json | undefined): readonly (readonly [string, Json])[] =>
-  isObject(value) ? Object.entries(value).map(([key, one]) => [key, one ?? null] as const) : []
-
-export const texts = (value: Json | undefined): readonly string[] =>
-  Array.isArray(value) ? value.filter((one: Json) => typeof one === 'string') : []
-
-const textOf = (value: Json | undefined): string | null =>
-  typeof value === 'string' ? value : null
 
 /** Reports a name whose upstream is not declared. */
 export function checkName(shop: Workshop, part: Part, path: string, name: string): void {
@@ -242,7 +223,7 @@ function resources(
 
 function rules(shop: Workshop, part: Part, path: string, value: Json | undefined): readonly Rule[] {
   const made: Rule[] = []
-  for (const [at, one] of (Array.isArray(value) ? (value as readonly Json[]) : []).entries()) {
+  for (const [at, one] of items(value).entries()) {
     if (!isObject(one)) continue
     const place = pointer(path, at)
     const tool = textOf(one['tool']) ?? '*'

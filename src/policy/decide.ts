@@ -174,7 +174,7 @@ function definitionFailure(set: PolicySet, call: Call, facts: Facts): Failure | 
 
 function decideTool(of: Case, rule: string): Decision {
   const contract = of.set.tools.get(of.name)
-  const judged = judge(of, contract)
+  const judged = judge(of)
   const [first, ...others] = judged.failures
   if (first !== undefined) return deny([first, ...others])
   return {

@@ -5,6 +5,7 @@ import type { Node } from 'yaml'
 
 import type { Json } from '../json.ts'
 import { type ConfigFault, pointer, type Position, type Source } from './position.ts'
+import { bare } from './value.ts'
 
 /** Ceilings of one configuration text. Aliases count every time they are used. */
 export const TEXT_LIMITS: {
@@ -91,7 +92,10 @@ function convert(
   const walk: Walk = { document, spots: new Map(), faults: [], nodes: 0, aliases: 0 }
   const value = valueOf(walk, document.contents, { path: '', key: 0, depth: 0 })
   if (walk.faults.length > 0) {
-    return walk.faults.map((one) => fault(source, place(one.offset), one.path, one.message))
+    // One too many of something is told once, not for each that follows.
+    const seen = new Set<string>()
+    const once = walk.faults.filter(({ message }) => !seen.has(message) && seen.add(message))
+    return once.map((one) => fault(source, place(one.offset), one.path, one.message))
   }
   const spot = (path: string): Spot => nearest(walk.spots, path)
   return {
@@ -125,34 +129,39 @@ type Step = { readonly path: string; readonly key: number; readonly depth: numbe
 
 function valueOf(walk: Walk, node: Node | null, step: Step): Json {
   const offset = node?.range?.[0] ?? step.key
-  const refuse = (message: string): null => {
-    walk.faults.push({ offset, path: step.path, message })
+  const problem = excess(walk, node, step)
+  if (problem !== null) {
+    walk.faults.push({ offset, path: step.path, message: problem })
     return null
   }
-  if (step.depth > TEXT_LIMITS.depth) return refuse(`nested deeper than ${TEXT_LIMITS.depth}`)
-  if (++walk.nodes > TEXT_LIMITS.nodes) {
-    return walk.nodes === TEXT_LIMITS.nodes + 1
-      ? refuse(`more than ${TEXT_LIMITS.nodes} values, aliases counted`)
-      : null
+  if (!walk.spots.has(step.path)) {
+    walk.spots.set(step.path, { key: step.key, value: offset, node })
   }
-  if (!walk.spots.has(step.path)) walk.spots.set(step.path, { key: step.key, value: offset, node })
   if (isAlias(node)) {
-    if (++walk.aliases > TEXT_LIMITS.aliases) {
-      return refuse(`more than ${TEXT_LIMITS.aliases} aliases`)
-    }
     return valueOf(walk, node.resolve(walk.document) ?? null, { ...step, depth: step.depth + 1 })
   }
   if (isMap(node)) return mapOf(walk, node.items, step)
-  if (isSeq(node)) {
-    return node.items.map((item, at) =>
-      valueOf(walk, asNode(item), {
-        path: pointer(step.path, at),
-        key: offset,
-        depth: step.depth + 1,
-      }),
-    )
+  if (isSeq(node)) return seqOf(walk, node.items, { ...step, key: offset })
+  const scalar = scalarOf(node)
+  if (typeof scalar !== 'object' || scalar === null) return scalar
+  walk.faults.push({ offset, path: step.path, message: scalar.problem })
+  return null
+}
+
+/** Counts a node in; the sentence when it is one too many. */
+function excess(walk: Walk, node: Node | null, { depth }: Step): string | null {
+  if (++walk.nodes > TEXT_LIMITS.nodes)
+    return `more than ${TEXT_LIMITS.nodes} values, aliases counted`
+  if (isAlias(node) && ++walk.aliases > TEXT_LIMITS.aliases) {
+    return `more than ${TEXT_LIMITS.aliases} aliases`
   }
-  return scalarOf(node, refuse)
+  return depth > TEXT_LIMITS.depth ? `nested deeper than ${TEXT_LIMITS.depth}` : null
+}
+
+function seqOf(walk: Walk, nodes: readonly unknown[], { path, key, depth }: Step): Json {
+  return nodes.map((item, at) =>
+    valueOf(walk, asNode(item), { path: pointer(path, at), key, depth: depth + 1 }),
+  )
 }
 
 function mapOf(
@@ -160,7 +169,7 @@ function mapOf(
   items: readonly { readonly key: unknown; readonly value: unknown }[],
   step: Step,
 ): Json {
-  const made = Object.create(null) as Record<string, Json>
+  const made = bare()
   for (const pair of items) {
     const key = isScalar(pair.key) ? String(pair.key.value) : ''
     const keyAt = isScalar(pair.key) ? (pair.key.range?.[0] ?? 0) : 0
@@ -177,13 +186,15 @@ function mapOf(
 const asNode = (value: unknown): Node | null =>
   isMap(value) || isSeq(value) || isScalar(value) || isAlias(value) ? value : null
 
-function scalarOf(node: Node | null, refuse: (message: string) => null): Json {
+function scalarOf(
+  node: Node | null,
+): null | boolean | number | string | { readonly problem: string } {
   const value: unknown = isScalar(node) ? node.value : null
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
-  if (typeof value !== 'number') return refuse('a value of this kind is not used here')
-  if (!Number.isFinite(value)) return refuse('a number must be finite')
+  if (typeof value !== 'number') return { problem: 'a value of this kind is not used here' }
+  if (!Number.isFinite(value)) return { problem: 'a number must be finite' }
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    return refuse('an integer beyond 2^53-1 is not exact; write it as a string')
+    return { problem: 'an integer beyond 2^53-1 is not exact; write it as a string' }
   }
   return value
 }

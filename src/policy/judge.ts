@@ -5,7 +5,7 @@ import type { Code, Facts, Failure } from '../decision.ts'
 import { type Json, type JsonObject, object } from '../json.ts'
 import { type Check, serverCheck } from './arguments.ts'
 import type { Expression } from './cel.ts'
-import { isFailed, jsonOf, type Scope, sizeOf } from './cel-value.ts'
+import { isFailed, jsonOf, type Scope } from './cel-value.ts'
 import { keyText } from './key.ts'
 import { patternMatches } from './pattern.ts'
 import { pointer } from './position.ts'
@@ -17,6 +17,7 @@ import {
   type Profile,
   type Rule,
 } from './set.ts'
+import { codePoints } from './value.ts'
 import { type View, viewOf } from './view.ts'
 
 /** A failure of a built-in check. */
@@ -44,49 +45,71 @@ export type Finding = {
   readonly failure: Failure | null
 }
 
-/** Every check of a case, all failures in the order in which they are told. `args`: to send. `note` hears of
- *  each check as it is made. */
-export function judge(
-  of: Case,
-  contract: Contract | undefined,
-  note: ((finding: Finding) => void) | null = null,
-): {
+/** What the checks of a case found. `args`: to send. */
+export type Judged = {
   readonly failures: readonly Failure[]
   readonly args: JsonObject
   readonly key: string | null
   readonly honoured: boolean
-} {
+}
+
+/** Every check of a case, all failures in the order in which they are told. `note` hears of each check as it
+ *  is made. */
+export function judge(of: Case, note: ((finding: Finding) => void) | null = null): Judged {
+  const contract = of.set.tools.get(of.name) ?? null
   const pinned = setArguments(of)
   const { args } = pinned
-  const none = { args, key: null, honoured: false }
   const view = viewOf(args)
-  if (view === null) return { failures: [failure('arguments_denied', 'depth')], ...none }
+  if (view === null) {
+    return { failures: [failure('arguments_denied', 'depth')], args, key: null, honoured: false }
+  }
   const failures: Failure[] = []
   const add = (rule: string, found: Failure | null): void => {
     if (found !== null) failures.push(found)
     note?.({ rule, state: found === null ? 'holds' : 'fails', failure: found })
   }
-
-  if (contract?.args !== undefined && contract.args !== null) {
-    add(
-      `${contract.path}/args`,
-      schemaFailure(contract.args, view, 'arguments_denied', `${contract.path}/args`),
-    )
-  }
-  for (const bound of contract?.bounds ?? []) add(bound.path, boundFailure(bound, view))
+  const bench = { of, view, add, note }
+  judgeContract(contract, bench)
   for (const [path, found] of pinned.findings) add(path, found)
   const rules = of.profile.rules.filter((rule) => patternMatches(rule.tool, of.name))
-  if (rules.length > 0 || contract?.args != null || (contract?.bounds.length ?? 0) > 0) {
-    add('inputSchema', inputFailure(of, view))
+  if (rules.length > 0 || checksArguments(contract)) add('inputSchema', inputFailure(of, view))
+  if (rules.length > 0) judgeRules(rules, bench)
+  return { failures, args, ...judgeKey(contract, bench) }
+}
+
+const checksArguments = (contract: Contract | null): boolean =>
+  contract !== null && (contract.args !== null || contract.bounds.length > 0)
+
+type Bench = {
+  readonly of: Case
+  readonly view: View
+  readonly add: (rule: string, found: Failure | null) => void
+  readonly note: ((finding: Finding) => void) | null
+}
+
+function judgeContract(contract: Contract | null, { view, add }: Bench): void {
+  if (contract === null) return
+  const path = `${contract.path}/args`
+  if (contract.args !== null) {
+    add(path, schemaFailure(contract.args, view, 'arguments_denied', path))
   }
-  const scope = scopeOf(of, view)
-  for (const rule of rules) judgeRule(rule, { scope, view, add, note })
+  for (const bound of contract.bounds) add(bound.path, boundFailure(bound, view))
+}
+
+function judgeKey(
+  contract: Contract | null,
+  { of, view, add }: Bench,
+): { readonly key: string | null; readonly honoured: boolean } {
   const key = keyText(contract?.key ?? null, view, of.call.key)
-  if (key.kind === 'failed')
-    add(contract?.key?.path ?? 'key', failure(key.code, contract?.key?.path ?? 'key', key.field))
-  return key.kind === 'key'
-    ? { failures, args, key: key.key, honoured: key.honoured }
-    : { failures, ...none }
+  if (key.kind === 'key') return key
+  const path = contract?.key?.path ?? 'key'
+  if (key.kind === 'failed') add(path, failure(key.code, path, key.field))
+  return { key: null, honoured: false }
+}
+
+function judgeRules(rules: readonly Rule[], bench: Bench): void {
+  const scope = scopeOf(bench.of, bench.view)
+  for (const rule of rules) judgeRule(rule, scope, bench)
 }
 
 const scopeOf = ({ call, facts }: Case, view: View): Scope => ({
@@ -118,9 +141,8 @@ function boundFailure(rule: LengthRule, view: View): Failure | null {
   const value = Object.hasOwn(view.value, rule.field) ? view.value[rule.field] : undefined
   const inexact = touched(view)
   if (inexact !== null) return failure('number_not_exact', rule.path, inexact)
-  const length =
-    typeof value === 'string' ? sizeOf(value, { steps: Number.MAX_SAFE_INTEGER }) : null
-  const fits = typeof length === 'number' && length >= rule.least && length <= rule.most
+  const length = typeof value === 'string' ? codePoints(value) : -1
+  const fits = length >= rule.least && length <= rule.most
   return fits ? null : failure('arguments_denied', rule.path, field)
 }
 
@@ -137,14 +159,7 @@ function inputFailure(of: Case, view: View): Failure | null {
   return schemaFailure(check, view, 'arguments_invalid', 'inputSchema')
 }
 
-type Bench = {
-  readonly scope: Scope
-  readonly view: View
-  readonly add: (rule: string, found: Failure | null) => void
-  readonly note: ((finding: Finding) => void) | null
-}
-
-function judgeRule(rule: Rule, { scope, view, add, note }: Bench): void {
+function judgeRule(rule: Rule, scope: Scope, { view, add, note }: Bench): void {
   const applies = rule.when === null ? true : truth(rule.when, scope, view)
   if (applies === false) return note?.({ rule: rule.path, state: 'skipped', failure: null })
   const holds = applies === true ? truth(rule.require, scope, view) : applies

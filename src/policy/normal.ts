@@ -1,27 +1,47 @@
 // Paths and hosts in normal form: what is in another form is refused, never rewritten.
 
-/** Code points that look like a dot or a separator, or that are not seen at all: format characters, fillers,
- *  variation selectors, private and unassigned ones. A server that folds them would read another path. */
-const DECEPTIVE =
-  /[\p{C}\p{Zl}\p{Zp}\u00a0\u034f\u115f\u1160\u17b4\u17b5\u2024\u2025\u2026\u2044\u2052\u2215\u29f8\u3002\u3164\ufe00-\ufe0f\ufe52\ufe68\uff0e\uff0f\uff3c\uff61\uffa0\u{e0100}-\u{e01ef}]/u
+/** What is not seen at all: controls, format characters, private and unassigned ones, line separators. */
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/u
+/** What looks like a dot, a separator or a space, or is not seen though it is a letter or a mark. A server
+ *  that folds these would read another path. */
+const LOOK_ALIKE: ReadonlySet<number> = new Set([
+  0xa0, 0x34f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2024, 0x2025, 0x2026, 0x2044, 0x2052, 0x2215,
+  0x29f8, 0x3002, 0x3164, 0xfe52, 0xfe68, 0xff0e, 0xff0f, 0xff3c, 0xff61, 0xffa0,
+])
+const isVariationSelector = (code: number): boolean =>
+  (code >= 0xfe00 && code <= 0xfe0f) || (code >= 0xe0100 && code <= 0xe01ef)
+
+function deceives(text: string): boolean {
+  if (UNSEEN.test(text)) return true
+  for (const one of text) {
+    const code = one.codePointAt(0) ?? 0
+    if (LOOK_ALIKE.has(code) || isVariationSelector(code)) return true
+  }
+  return false
+}
 
 /** Why a path is not in normal form, or null. Normal: segments between single `/`; no `.` or `..` among
  *  them (`.` alone is the current folder), no `/` at the end; no `%` followed by two hex digits, no
  *  backslash, no `:` (drives, streams, URIs), no control, invisible or look-alike characters, composed
  *  (NFC); no segment that begins or ends with a space or ends with a dot; no `~` first. */
 export function pathProblem(path: string): string | null {
-  if (path === '' || path === '/' || path === '.') return path === '' ? 'is empty' : null
-  if (DECEPTIVE.test(path)) return 'has invisible or look-alike characters'
-  if (!path.isWellFormed() || path.normalize('NFC') !== path) return 'is not composed Unicode (NFC)'
+  if (path === '') return 'is empty'
+  if (path === '/' || path === '.') return null
+  if (deceives(path)) return 'has invisible or look-alike characters'
+  if (path.normalize('NFC') !== path) return 'is not composed Unicode (NFC)'
   if (/[\\:]/.test(path)) return 'has a backslash or a colon'
   if (/%[0-9A-Fa-f]{2}/.test(path)) return 'has percent-encoding'
   if (path.startsWith('~')) return 'begins with a tilde'
-  const segments = (path.startsWith('/') ? path.slice(1) : path).split('/')
-  for (const segment of segments) {
-    if (segment === '' || segment === '.' || segment === '..') return 'has empty or dot segments'
-    if (/^\s|[\s.]$/u.test(segment)) return 'has a segment with a space or dot at its edge'
+  return segmentProblem((path.startsWith('/') ? path.slice(1) : path).split('/'))
+}
+
+function segmentProblem(segments: readonly string[]): string | null {
+  if (segments.some((one) => one === '' || one === '.' || one === '..')) {
+    return 'has empty or dot segments'
   }
-  return null
+  return segments.some((one) => /^\s|[\s.]$/u.test(one))
+    ? 'has a segment with a space or dot at its edge'
+    : null
 }
 
 /** True when a path in normal form is one of the bases or inside one; compared by whole segments. A

@@ -1,11 +1,12 @@
 // Checks of a whole policy before it is used: destructive tools, and calls that must be denied.
 
-import { type Call, type Client } from '../call.ts'
-import { isObject, type Json, type JsonObject, object } from '../json.ts'
-import { members, type Part, report, type Workshop } from './compile.ts'
+import type { Call, Client } from '../call.ts'
+import { isObject, type JsonObject, object } from '../json.ts'
+import { type Part, report, type Workshop } from './compile.ts'
 import { decide } from './decide.ts'
 import { listed } from './pattern.ts'
 import type { PolicySet } from './set.ts'
+import { bare, items, members, textOf } from './value.ts'
 
 /** Reports each profile that lists a destructive tool by its name and does not say who approves it, and
  *  warns of each that lists one only by a pattern, which does not reach it. */
@@ -33,17 +34,15 @@ export function proveDestructive(shop: Workshop, part: Part, set: PolicySet): vo
 /** Reports each entry of `must_deny` that would pass. Denials for a missing key do not count: a client
  *  would send one. */
 export function proveDenied(shop: Workshop, part: Part, set: PolicySet): void {
-  const entries = part.value['must_deny']
-  if (!Array.isArray(entries)) return
-  for (const [at, entry] of (entries as readonly Json[]).entries()) {
+  for (const [at, entry] of items(part.value['must_deny']).entries()) {
     if (!isObject(entry)) continue
     const path = `/must_deny/${at}`
-    const profile = String(entry['profile'])
+    const profile = textOf(entry['profile']) ?? ''
     if (!set.profiles.has(profile)) {
       report(shop, part, `${path}/profile`, { message: `no profile is called \`${profile}\`` })
     } else if (passes(set, entry, profile)) {
       report(shop, part, path, {
-        message: `profile \`${profile}\` may call ${String(entry['tool'])} with these arguments`,
+        message: `profile \`${profile}\` may call ${textOf(entry['tool']) ?? ''} with these arguments`,
       })
     }
   }
@@ -55,10 +54,10 @@ const ANYTHING: JsonObject = object({
 })
 
 function passes(set: PolicySet, entry: JsonObject, profile: string): boolean {
-  const tool = String(entry['tool'])
+  const tool = textOf(entry['tool']) ?? ''
   const slash = tool.indexOf('/')
-  const attributes: Record<string, string> = {}
-  for (const [key, value] of members(entry['attributes'])) attributes[key] = String(value)
+  const attributes = bare<string>()
+  for (const [key, value] of members(entry['attributes'])) attributes[key] = textOf(value) ?? ''
   const client: Client = { name: profile, profile, identity: 'declared', attributes }
   const call: Call = {
     method: 'tools/call',

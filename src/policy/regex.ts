@@ -22,6 +22,7 @@ export type Linear = {
 const require = createRequire(import.meta.url)
 let library: typeof RE2JS | null = null
 const load = (): typeof RE2JS =>
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's own module
   (library ??= (require('re2js') as { readonly RE2JS: typeof RE2JS }).RE2JS)
 
 /** The engine for one pattern as ECMA-262 writes it, or why it is refused. */

@@ -1,9 +1,10 @@
 // The part of a configuration that decides nothing: upstreams, state, limits, times.
 
-import { isObject, type Json } from '../json.ts'
-import { members, notYet, type Part, report, texts, type Workshop } from './compile.ts'
+import { isObject, type Json, type JsonObject, object } from '../json.ts'
+import { notYet, type Part, report, type Workshop } from './compile.ts'
 import { DEFAULT_LIMITS, durationOf, LIMIT_NAMES, type Limits, sizeOf } from './limits.ts'
 import { pointer } from './position.ts'
+import { bare, members, textOf, texts } from './value.ts'
 
 /** One server behind the gateway. `command`: program and arguments, run without a shell. `cwd` is as
  *  written; relative to the file's folder. Times in ms: `callMs` is moved by progress up to `callMaxMs`. */
@@ -74,26 +75,39 @@ export function settings(shop: Workshop, part: Part): Settings {
 
 function upstream(shop: Workshop, part: Part, name: string, value: Json): UpstreamConfig {
   const path = pointer('/upstreams', name)
-  const given = isObject(value) ? value : {}
+  const given = isObject(value) ? value : object({})
   notYet(shop, part, path, ['url', 'headers'])
   const command = texts(given['command'])
   if (command.length === 0 && given['url'] === undefined) {
     report(shop, part, path, { message: '`command` is missing' })
   }
-  const of = (key: string): number | null => time(shop, part, `${path}/${key}`, given[key])
-  const { era, cwd } = given
-  const env: Record<string, string> = Object.create(null) as Record<string, string>
+  const { era } = given
+  const env = bare<string>()
   for (const [key, text] of members(given['env'])) if (typeof text === 'string') env[key] = text
   return {
     name,
     command,
     env,
     passEnv: texts(given['pass_env']),
-    cwd: typeof cwd === 'string' ? cwd : null,
+    cwd: textOf(given['cwd']),
     era: era === 'modern' || era === 'legacy' ? era : 'auto',
+    ...times(shop, part, path, given),
+  }
+}
+
+function times(
+  shop: Workshop,
+  part: Part,
+  path: string,
+  given: JsonObject,
+): Pick<UpstreamConfig, 'probeMs' | 'callMs' | 'callMaxMs' | 'listMs'> {
+  const of = (key: string): number | null => time(shop, part, `${path}/${key}`, given[key])
+  const callMs = of('call') ?? DEFAULT_TIMES.callMs
+  return {
     probeMs: of('probe') ?? DEFAULT_TIMES.probeMs,
-    callMs: of('call') ?? DEFAULT_TIMES.callMs,
-    callMaxMs: Math.max(of('call_max') ?? DEFAULT_TIMES.callMaxMs, of('call') ?? 0),
+    callMs,
+    // Never less than what a call has from the start.
+    callMaxMs: Math.max(of('call_max') ?? DEFAULT_TIMES.callMaxMs, callMs),
     listMs: of('list') ?? DEFAULT_TIMES.listMs,
   }
 }

@@ -4,6 +4,7 @@ import { isObject, type Json, type JsonObject } from '../json.ts'
 import type { Read } from './document.ts'
 import { type ConfigFault, pointer } from './position.ts'
 import type { Shape, ShapeType } from './schema.ts'
+import { codePoints } from './value.ts'
 
 /** Every way in which the document is not of this shape, in the order of the text; empty when it is. */
 export function misfits(document: Read, root: Shape): readonly ConfigFault[] {
@@ -57,7 +58,7 @@ function checkOne(walk: Check, branches: readonly Shape[], value: Json, path: st
 }
 
 function checkText(walk: Check, shape: Shape, value: string, path: string): void {
-  const length = [...value].length
+  const length = codePoints(value)
   if (shape.minLength !== undefined && length < shape.minLength) {
     walk.report(path, 'at', `shorter than ${shape.minLength} characters`)
   } else if (shape.maxLength !== undefined && length > shape.maxLength) {
@@ -88,9 +89,9 @@ function checkArray(walk: Check, shape: Shape, value: readonly Json[], path: str
   if (shape.maxItems !== undefined && value.length > shape.maxItems) {
     walk.report(path, 'at', `more than ${shape.maxItems} items`)
   }
-  const { items } = shape
-  if (items === undefined) return
-  for (const [at, item] of value.entries()) check(walk, items, item, pointer(path, at))
+  const { items: each } = shape
+  if (each === undefined) return
+  for (const [at, item] of value.entries()) check(walk, each, item, pointer(path, at))
 }
 
 function checkObject(walk: Check, shape: Shape, value: JsonObject, path: string): void {

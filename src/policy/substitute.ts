@@ -3,6 +3,7 @@
 import { isObject, type Json } from '../json.ts'
 import type { Read } from './document.ts'
 import { type ConfigFault, type Lookup, pointer } from './position.ts'
+import { bare, items } from './value.ts'
 
 /** `$${` stands for a plain `${`. */
 const REFERENCE = /\$?\$\{([^}]*)\}/g
@@ -37,9 +38,9 @@ export function substitute(
     })
   const walk = (value: Json, path: string): Json => {
     if (typeof value === 'string') return value.includes('${') ? text(value, path) : value
-    if (Array.isArray(value)) return value.map((item, at) => walk(item, pointer(path, at)))
+    if (Array.isArray(value)) return items(value).map((item, at) => walk(item, pointer(path, at)))
     if (!isObject(value)) return value
-    const made = Object.create(null) as Record<string, Json>
+    const made = bare()
     for (const key of Object.keys(value)) made[key] = walk(value[key] ?? null, pointer(path, key))
     return made
   }

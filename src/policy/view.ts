@@ -2,6 +2,7 @@
 
 import { isExact, isObject, type Exact, type Json, type JsonObject } from '../json.ts'
 import { pointer } from './position.ts'
+import { bare, items } from './value.ts'
 
 /** Nesting that is still looked at; admission stops at 64. */
 const MAX_DEPTH = 100
@@ -34,7 +35,7 @@ function look(
   survey.nodes++
   if (typeof value !== 'object' || value === null) return
   if (depth > MAX_DEPTH) survey.deep = true
-  else if (Array.isArray(value)) for (const item of value) look(item, survey, depth + 1)
+  else if (Array.isArray(value)) for (const item of items(value)) look(item, survey, depth + 1)
   else if (isExact(value)) survey.exact = true
   else if (isObject(value)) {
     for (const key of Object.keys(value)) look(value[key] ?? null, survey, depth + 1)
@@ -42,7 +43,7 @@ function look(
 }
 
 function copyObject(value: JsonObject, view: View, path: string): JsonObject {
-  const made = Object.create(null) as Record<string, Json>
+  const made = bare()
   for (const key of Object.keys(value)) put(made, key, value[key] ?? null, { view, path })
   return made
 }
@@ -74,7 +75,7 @@ function copy(value: Json, view: View, path: string): Json | typeof NOT_EXACT {
   if (isExact(value)) return plainNumber(value) ?? NOT_EXACT
   if (Array.isArray(value)) {
     const made: Json[] = []
-    for (const [at, item] of value.entries()) put(made, at, item, { view, path })
+    for (const [at, item] of items(value).entries()) put(made, at, item, { view, path })
     return made
   }
   return isObject(value) ? copyObject(value, view, path) : value

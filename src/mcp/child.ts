@@ -1,0 +1,318 @@
+// One server process: spawned without a shell in a group of its own, fed, read, and ended as a group.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, statSync } from 'node:fs'
+import { delimiter, extname, isAbsolute, join, resolve } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+
+import { words } from './child-words.ts'
+import { type Edges, lines } from './lines.ts'
+
+/** How to start one server. `env` is the whole environment; the limits are bytes of one line. */
+export type Start = {
+  readonly command: readonly string[]
+  readonly cwd: string | null
+  readonly env: Readonly<Record<string, string>>
+  readonly lineBytes: number
+  readonly stderrLineBytes: number
+}
+
+/** How a server ended: it never ran, or with this status or signal. */
+export type End =
+  | { readonly kind: 'not_started'; readonly why: string }
+  | { readonly kind: 'exited'; readonly code: number | null; readonly signal: string | null }
+
+/** What is heard of a server. `gone` comes exactly once and last, after all that it had written was read. */
+export type Ears = {
+  readonly line: (line: Buffer) => void
+  readonly tooLong: (bytes: number, edges: Edges) => void
+  readonly words: (line: string) => void
+  readonly gone: (end: End) => void
+}
+
+/** One line on its way. Once `handed` to the pipe, nobody can say that the server has not read it. */
+export type Parcel = { text: string; state: 'queued' | 'handed' | 'withdrawn' }
+
+/** A server process that was asked to start. */
+export type Child = {
+  /** Sends a text that ends in LF. Null: the queue is full or its input is closed, nothing was sent. */
+  readonly send: (text: string) => Parcel | null
+  /** Takes back a parcel that still waits; false when it was handed over. */
+  readonly withdraw: (parcel: Parcel) => boolean
+  /** Ends stdin, waits, terminates and then kills the whole group. Resolves when it is gone. */
+  readonly stop: () => Promise<void>
+  /** The same without the polite part, for a server that broke. */
+  readonly kill: () => void
+}
+
+/** Bytes and lines that wait for a server which does not read its input. */
+const QUEUE_BYTES = 32 * 1024 * 1024
+const QUEUE_LINES = 4096
+/** From the end of stdin to SIGTERM, and from there to SIGKILL. */
+const STDIN_GRACE_MS = 1500
+const TERM_GRACE_MS = 1500
+/** From the end of the process to the end of its pipes, which a stray descendant may hold. */
+const PIPE_GRACE_MS = 500
+/** From the end of its stdout to SIGTERM: most servers end by themselves right then. */
+const USELESS_GRACE_MS = 100
+/** Reads a second from one pipe before we stop reading for the rest of it: a server that floods us gets
+ *  back-pressure, not our processor. 64 KiB a read. */
+const READS_A_SECOND = 4000
+
+// Also when this process ends without a word, by exit 70 say, its servers do not stay behind.
+const groups = new Set<number>()
+let watching = false
+function remember(pid: number): void {
+  groups.add(pid)
+  if (watching) return
+  watching = true
+  process.once('exit', () => {
+    for (const one of groups) signalGroup(one, 'SIGKILL')
+  })
+}
+
+/** Starts a server. Never throws: a command that cannot be started is told by `gone`, later. */
+export function startChild(start: Start, ears: Ears): Child {
+  const made = launch(start)
+  if (typeof made === 'string') return stillborn(made, ears)
+  const { process: child, stdin, stdout, stderr } = made
+  if (child.pid !== undefined) remember(child.pid)
+  const queue = sender(stdin)
+  const ending = terminator(child, stdin)
+
+  const out = lines(start.lineBytes, ears.line, ears.tooLong)
+  const err = words(start.stderrLineBytes, ears.words)
+  read(stdout, out.push)
+  read(stderr, err.push)
+  // It cannot answer any more, or does not read any more: it is of no use, whatever it still does.
+  stdout.once('end', () => {
+    useless = setTimeout(ending.kill, USELESS_GRACE_MS)
+  })
+  stdin.once('error', ending.kill)
+
+  let useless: NodeJS.Timeout | undefined
+  let told = false
+  const tell = (end: End): void => {
+    if (told) return
+    told = true
+    clearTimeout(useless)
+    queue.close()
+    ending.done()
+    for (const stream of [stdin, stdout, stderr]) stream.destroy()
+    out.end()
+    err.end()
+    ears.gone(end)
+  }
+  child.once('error', (error) => {
+    if (child.pid === undefined) tell({ kind: 'not_started', why: whyNot(start, error) })
+  })
+  child.once('exit', (code, signal) => {
+    // Its children must not outlive it: nobody else would end them.
+    if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL')
+    if (child.pid !== undefined) groups.delete(child.pid)
+    const patience = setTimeout(() => tell({ kind: 'exited', code, signal }), PIPE_GRACE_MS)
+    child.once('close', () => {
+      clearTimeout(patience)
+      tell({ kind: 'exited', code, signal })
+    })
+  })
+  return { send: queue.send, withdraw: queue.withdraw, stop: ending.stop, kill: ending.kill }
+}
+
+type Launched = {
+  readonly process: ChildProcess
+  readonly stdin: Writable
+  readonly stdout: Readable
+  readonly stderr: Readable
+}
+
+function launch(start: Start): Launched | string {
+  const [command = '', ...args] = start.command
+  try {
+    const child = spawn(program(command, start.env, process.platform), args, {
+      cwd: start.cwd ?? undefined,
+      env: start.env,
+      stdio: ['pipe', 'pipe', 'pipe'],
+      // A session and group of its own: a Ctrl-C meant for us does not reach it before we drained.
+      detached: process.platform !== 'win32',
+      windowsHide: true,
+      shell: false,
+    })
+    const { stdin, stdout, stderr } = child
+    // Out of descriptors there are no streams at all, and the error comes as an event nobody needs.
+    if (!stdin || !stdout || !stderr) {
+      child.on('error', () => {})
+      return `${command} cannot be started: this process has too many files open`
+    }
+    return { process: child, stdin, stdout, stderr }
+  } catch (error) {
+    return whyNot(start, error)
+  }
+}
+
+function stillborn(why: string, ears: Ears): Child {
+  setImmediate(() => ears.gone({ kind: 'not_started', why }))
+  return { send: () => null, withdraw: () => true, stop: () => Promise.resolve(), kill: () => {} }
+}
+
+function whyNot(start: Start, error: unknown): string {
+  const [command = ''] = start.command
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+  if (start.cwd !== null && !existsSync(start.cwd)) return `its folder ${start.cwd} does not exist`
+  if (code === 'ENOENT') return `${command} was not found; check the command and PATH`
+  if (code === 'EACCES') return `${command} may not be executed; check its mode`
+  if (code === 'EINVAL' && process.platform === 'win32') {
+    return `${command} is a batch file; name the program it starts, such as node and a script`
+  }
+  return `${command} cannot be started (${code})`
+}
+
+/** The file to run. On Windows a bare name is looked up with the extensions of PATHEXT, since without a
+ *  shell nobody else does; elsewhere the system does it. */
+export function program(
+  command: string,
+  env: Readonly<Record<string, string>>,
+  platform: NodeJS.Platform,
+): string {
+  if (platform !== 'win32' || extname(command) !== '') return command
+  const get = (name: string): string =>
+    Object.entries(env).find(([key]) => key.toUpperCase() === name)?.[1] ?? ''
+  const folders = isAbsolute(command) || /[\\/]/.test(command) ? [''] : get('PATH').split(delimiter)
+  const extensions = (get('PATHEXT') || '.COM;.EXE').split(';')
+  for (const folder of folders) {
+    for (const extension of extensions) {
+      const file = folder === '' ? resolve(command + extension) : join(folder, command + extension)
+      if (statSync(file, { throwIfNoEntry: false })?.isFile() === true) return file
+    }
+  }
+  return command
+}
+
+function read(stream: Readable, push: (chunk: Buffer) => void): void {
+  let second = 0
+  let reads = 0
+  stream.on('data', (chunk: Buffer) => {
+    const now = Math.floor(performance.now() / 1000)
+    reads = now === second ? reads + 1 : 1
+    second = now
+    if (reads > READS_A_SECOND) {
+      stream.pause()
+      setTimeout(() => stream.resume(), 1000 - (performance.now() % 1000))
+    }
+    push(chunk)
+  })
+  stream.on('error', () => stream.destroy())
+}
+
+type Sender = {
+  readonly send: (text: string) => Parcel | null
+  readonly withdraw: (parcel: Parcel) => boolean
+  readonly close: () => void
+}
+
+function sender(stdin: Writable): Sender {
+  let waiting: Parcel[] = []
+  let bytes = 0
+  let closed = false
+  let corked = false
+
+  const hand = (parcel: Parcel): void => {
+    // Calls that leave in one turn of the loop share one write.
+    if (!corked) {
+      corked = true
+      stdin.cork()
+      process.nextTick(() => {
+        corked = false
+        stdin.uncork()
+      })
+    }
+    parcel.state = 'handed'
+    stdin.write(parcel.text)
+    parcel.text = ''
+  }
+  stdin.on('drain', () => {
+    while (waiting.length > 0 && !stdin.writableNeedDrain) {
+      const next = waiting.shift()
+      if (next === undefined) break
+      bytes -= next.text.length
+      if (next.state === 'queued') hand(next)
+    }
+  })
+  stdin.on('error', () => {
+    closed = true
+  })
+  return {
+    send(text) {
+      if (closed || !stdin.writable) return null
+      const parcel: Parcel = { text, state: 'queued' }
+      if (waiting.length === 0 && !stdin.writableNeedDrain) {
+        hand(parcel)
+        return parcel
+      }
+      if (waiting.length >= QUEUE_LINES || bytes + text.length > QUEUE_BYTES) return null
+      waiting.push(parcel)
+      bytes += text.length
+      return parcel
+    },
+    withdraw(parcel) {
+      if (parcel.state === 'handed') return false
+      parcel.state = 'withdrawn'
+      return true
+    },
+    close() {
+      closed = true
+      waiting = []
+    },
+  }
+}
+
+type Terminator = {
+  readonly stop: () => Promise<void>
+  readonly kill: () => void
+  readonly done: () => void
+}
+
+function terminator(child: ChildProcess, stdin: Writable): Terminator {
+  let timer: NodeJS.Timeout | undefined
+  // Once it is gone its number may belong to somebody else: nothing is signalled any more.
+  let gone = false
+  let escalating = false
+  const { promise, resolve: resolved } = Promise.withResolvers<void>()
+  const signal = (name: NodeJS.Signals): void => {
+    if (child.pid !== undefined && !gone) signalGroup(child.pid, name)
+  }
+  const terminate = (): void => {
+    signal('SIGTERM')
+    timer = setTimeout(() => {
+      signal('SIGKILL')
+      // A process that even this does not end (it waits for a dead disk) must not hold us.
+      timer = setTimeout(resolved, TERM_GRACE_MS)
+    }, TERM_GRACE_MS)
+  }
+  return {
+    stop() {
+      stdin.end()
+      if (!escalating && !gone) timer = setTimeout(terminate, STDIN_GRACE_MS)
+      escalating = true
+      return promise
+    },
+    kill() {
+      if (!escalating && !gone) terminate()
+      escalating = true
+    },
+    done() {
+      gone = true
+      clearTimeout(timer)
+      resolved()
+    },
+  }
+}
+
+/** False when there is nothing left to signal. */
+function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(process.platform === 'win32' ? pid : -pid, signal)
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,59 @@
+// Why a server does not run: its own last words, its status, and the variables that it misses.
+
+import type { UpstreamConfig } from '../policy/config.ts'
+import { type Environment, masker, withheld } from './child-environment.ts'
+
+/** The operator's view of one server's deaths. */
+export type Coroner = {
+  /** Shows one clean line of stderr, without the secrets that the server was given. */
+  readonly words: (line: string) => void
+  /** A process ended, or would not start, for this reason; the same one is told once. */
+  readonly failed: (why: string) => void
+  /** A process is ready. */
+  readonly lives: () => void
+  /** The last reason while no process is ready, or null. */
+  readonly death: () => string | null
+}
+
+/** Lines of stderr that are kept to explain a death, and characters of each. */
+const LAST_WORDS = 20
+const MAX_WORD = 1000
+/** Variables that are named. */
+const MAX_NAMES = 5
+
+/** Explains the deaths of one server, whose whole environment was `env`, to `say`. */
+export function coroner(
+  config: Pick<UpstreamConfig, 'env' | 'passEnv'>,
+  surroundings: {
+    readonly environment: Environment
+    readonly env: Readonly<Record<string, string>>
+    readonly say: (text: string) => void
+  },
+): Coroner {
+  const { environment, env, say } = surroundings
+  const mask = masker(environment, config)
+  let last: string[] = []
+  let death: string | null = null
+  return {
+    words(line) {
+      const masked = mask(line)
+      last = [...last.slice(1 - LAST_WORDS), masked.slice(0, MAX_WORD)]
+      say(masked)
+    },
+    failed(why) {
+      const missing = withheld(environment, env, last.join('\n')).slice(0, MAX_NAMES)
+      const told = missing.length === 0 ? why : `${why}; ${advice(missing)}`
+      if (told !== death) say(`${told}; it will be started again`)
+      death = told
+      last = []
+    },
+    lives() {
+      if (death !== null) say('it is running now')
+      death = null
+    },
+    death: () => death,
+  }
+}
+
+const advice = (missing: readonly string[]): string =>
+  `it names ${missing.join(', ')}, which it was not given: add pass_env: [${missing.join(', ')}]`

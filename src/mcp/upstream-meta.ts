@@ -1,0 +1,52 @@
+// The `_meta` of one hop: the protocol's own keys are ours on the way to a server, all others pass.
+
+import type { Era } from '../call.ts'
+import { isObject, type Json, type JsonObject, object } from '../json.ts'
+
+/** Prefix of the keys that the protocol keeps for itself. */
+export const META = 'io.modelcontextprotocol/'
+/** The modern revision that is spoken. */
+export const MODERN_VERSION = '2026-07-28'
+/** The legacy revisions that are understood, the one we ask for first. The last is only ever answered to
+ *  us: on stdio its messages are a part of those of 2025-03-26. */
+export const LEGACY_VERSIONS: readonly string[] = [
+  '2025-11-25',
+  '2025-06-18',
+  '2025-03-26',
+  '2024-11-05',
+]
+/** The legacy revisions in which a peer may send several messages as one array. */
+export const BATCH_VERSIONS: readonly string[] = ['2025-03-26', '2024-11-05']
+
+/** How one server is spoken to. `client` names us where the request does not name its own client. */
+export type Hop = {
+  readonly era: Era
+  readonly version: string
+  readonly client: { readonly name: string; readonly version: string }
+}
+
+const PER_REQUEST = new Set(
+  ['protocolVersion', 'clientCapabilities', 'clientInfo', 'logLevel'].map((name) => META + name),
+)
+
+/** The params as they leave: `eclusa/` names dropped, the envelope of a modern server set (a legacy one
+ *  gets none), and our own progress token, so that progress can extend the deadline. Without one
+ *  (`token` null) no progress is asked for. */
+export function outgoing(params: JsonObject, hop: Hop, token: number | null): JsonObject {
+  const given = isObject(params['_meta']) ? params['_meta'] : null
+  const meta: Record<string, Json | undefined> = {}
+  for (const [key, value] of Object.entries(given ?? {})) {
+    const ours = PER_REQUEST.has(key) || key === 'progressToken' || key.startsWith('eclusa/')
+    if (!ours) meta[key] = value
+  }
+  if (hop.era === 'modern') {
+    meta[`${META}protocolVersion`] = hop.version
+    meta[`${META}clientInfo`] = given?.[`${META}clientInfo`] ?? { ...hop.client }
+    // What servers ask of clients is not bridged, so nothing is declared.
+    meta[`${META}clientCapabilities`] = {}
+    meta[`${META}logLevel`] = given?.[`${META}logLevel`]
+  }
+  if (token !== null) meta['progressToken'] = token
+  const empty = Object.keys(meta).length === 0
+  return object({ ...params, _meta: empty ? undefined : object(meta) })
+}

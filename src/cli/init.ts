@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import { EXIT, Fault } from '../fault.ts'
 import { discover, type Found } from './discover.ts'
 import type { Io } from './io.ts'
-import { upstreamName } from './short.ts'
+import { literal, upstreamName } from './short.ts'
 
 /** Writes `eclusa.yaml` (or `--out FILE`); refuses to replace a file that is there. */
 export async function init(args: string[], io: Io): Promise<number> {
@@ -52,7 +52,7 @@ type Draft = {
 }
 
 // JSON strings are YAML strings: nothing that a server says can become a key or an anchor.
-const text = (value: string): string => JSON.stringify(value.replaceAll('${', '$${'))
+const text = (value: string): string => JSON.stringify(literal(value))
 
 function draft({ name, command, env, found }: Draft): string {
   const tool = (one: Found): string => text(`${name}/${one.name}`)

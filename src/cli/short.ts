@@ -35,7 +35,7 @@ export function shortForm(flags: Flags): Short {
   const config = object({
     version: 2,
     upstreams: object({
-      // A dollar that the operator typed is no substitution.
+      // A reference that the operator typed is no reference of the file.
       [upstream]: object({ command: flags.command.map(literal), env: object(env) }),
     }),
     tools: object(tools),
@@ -44,7 +44,9 @@ export function shortForm(flags: Flags): Short {
   return { source: { file: '(command line)', text: canonical(config) }, values }
 }
 
-const literal = (text: string): string => text.replaceAll('${', '$${')
+/** The text as a configuration must write it, so that no reference in it is replaced. */
+export const literal = (text: string): string =>
+  text.replaceAll(/\$\{[^}]*\}/g, (reference) => `$${reference}`)
 
 function assignment(text: string): { readonly name: string; readonly value: string | null } {
   const at = text.indexOf('=')

@@ -164,8 +164,8 @@ function configOf(setup: Setup, folder: string): Bag {
   const names = Object.keys(upstreamsOf(setup))
   for (const [name, one] of Object.entries(upstreamsOf(setup))) {
     const command = one.command ?? scripted(folder, name, one, setup.era)
-    // A dollar of a command is a dollar: only the file may ask for a substitution.
-    const literal = command.map((part) => part.replaceAll('${', () => '$${'))
+    // A command is meant literally: only `more` may ask for a substitution.
+    const literal = command.map((part) => part.replaceAll(/\$\{[^}]*\}/g, (found) => `$${found}`))
     upstreams[name] = { command: literal, ...one.more }
   }
   const all = [...TOOLS, ...CASE_TOOLS].map(({ definition }) => String(definition['name']))

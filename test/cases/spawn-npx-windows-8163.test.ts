@@ -16,6 +16,8 @@ const ARGV = [
   '%PATH%',
   'a"b',
   '${HOME}',
+  '$${HOME}',
+  '${half',
   '`touch pwned`',
   '',
   '*',

@@ -19,6 +19,8 @@ export function findingsText({ chain, state, mirror }: Findings): readonly strin
 export const findingsJson = (findings: Findings): string =>
   JSON.stringify({ ok: isGood(findings), ...findings, not_proved: NOT_PROVED })
 
+const records = (count: number): string => `${count} ${count === 1 ? 'record' : 'records'}`
+
 /** What no check of a log alone can show. */
 const NOT_PROVED: readonly [string, string, string] = [
   'that a server did what it answered; the log tells what was asked, decided and answered',
@@ -34,12 +36,12 @@ function chainText(chain: Verified): readonly string[] {
   const { entries, head, origin, anchored } = chain
   const after = entries - 1 - (anchored ?? 0)
   return [
-    `chain: ${entries} records hold`,
+    `chain: ${records(entries)}, each as chained`,
     `origin: ${origin}`,
     `head: ${head.seq}:${head.sha256}`,
     anchored === null
       ? 'anchor: unanchored tail: records may have been cut off the end; compare with --head'
-      : `anchor: the head given is record ${anchored}; ${after} records after it are unanchored`,
+      : `anchor: the head given is record ${anchored}; ${records(after)} after it not anchored`,
   ]
 }
 
@@ -72,7 +74,7 @@ function mirrorText(mirror: MirrorFinding): string {
     case 'same':
       return 'audit.jsonl is the log byte for byte'
     case 'behind':
-      return `audit.jsonl is ${mirror.records} records behind; a running process or the next start appends them`
+      return `audit.jsonl is ${records(mirror.records)} behind; a running process or the next start appends them`
     case 'absent':
       return 'ABSENT: there is no audit.jsonl; start eclusa to have it rebuilt'
     case 'differs':

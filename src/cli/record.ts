@@ -39,7 +39,7 @@ export function details(entry: Entry): readonly string[] {
   const lines: string[] = []
   for (const member of Object.keys(entry)) {
     const value = entry[member]
-    if (value === null || value === undefined || MARK.test(member)) continue
+    if (saysNothing(value) || MARK.test(member)) continue
     const note = member === 'ts' ? ` (${time(entry.ts)})` : ''
     lines.push(`${member}: ${valueText(entry, member)}${note}`)
   }
@@ -49,6 +49,9 @@ export function details(entry: Entry): readonly string[] {
 // `\p{C}`: controls, formats (bidirectional marks among them), surrogates, private and unassigned.
 const UNSEEN = /[\\\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/gu
 const MARK = /_(?:b64|cut)$/
+
+const saysNothing = (value: Json | undefined): boolean =>
+  value === null || value === undefined || value === '' || (Array.isArray(value) && !value.length)
 
 /** A member's value on one line. */
 function valueText(record: JsonObject, member: string): string {

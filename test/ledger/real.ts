@@ -1,0 +1,139 @@
+// A real ledger with something of everything in it, and the ways in which somebody would bend it.
+
+import assert from 'node:assert/strict'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+
+import { canonical, sha256 } from '../../src/canonical.ts'
+import type { Io } from '../../src/cli/io.ts'
+import { Fault } from '../../src/fault.ts'
+import { object, type JsonObject } from '../../src/json.ts'
+import { emptyDraft, type Draft } from '../../src/ledger/entry.ts'
+import type { Store } from '../../src/ports.ts'
+import { openSqlite } from '../../src/store/sqlite.ts'
+
+/** The arguments of every write in `fill`. */
+export const ARGS: JsonObject = object({ text: 'ação', request_id: 'note-0001' })
+const POLICY = 'version: 2\n'
+
+/** What a verb said and how it ended; a thrown fault is its code. */
+export async function run(
+  verb: (args: string[], io: Io) => Promise<number>,
+  ...args: string[]
+): Promise<{ readonly status: number | string; readonly out: string; readonly err: string }> {
+  const out: string[] = []
+  const err: string[] = []
+  const io = {
+    out: (line: string) => void out.push(line),
+    err: (line: string) => void err.push(line),
+    env: {},
+    cwd: tmpdir(),
+  }
+  const text = (): { readonly out: string; readonly err: string } => ({
+    out: out.join('\n'),
+    err: err.join('\n'),
+  })
+  try {
+    return { status: await verb(args, io), ...text() }
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    return { status: error.code, out: out.join('\n'), err: error.message }
+  }
+}
+
+/** A store on `dir`, made where there is nothing. */
+export const open = (dir: string): Promise<Store> =>
+  openSqlite({
+    dir,
+    create: true,
+    policy: { digest: sha256(POLICY), text: POLICY },
+    limits: { storedAnswerBytes: 262_144, keyDays: 30, keyRefusedDays: 30 },
+    minFreeBytes: 0,
+    say: () => undefined,
+    onFatal: (fault) => {
+      throw fault
+    },
+  })
+
+/** The draft of an allowed call of `name`. */
+export const call = (name: string, ts: number): Draft => ({
+  ...emptyDraft('call', ts),
+  method: 'tools/call',
+  name,
+  client: 'writer',
+  decision: 'allow',
+})
+
+/** One of everything that changes a row: a pin, one that waits, a write that is done, one that is not. */
+export async function fill(store: Store): Promise<void> {
+  const definition = {
+    name: 'write_note',
+    value: object({ name: 'write_note' }),
+    hash: 'a'.repeat(64),
+  }
+  await store.pin([{ tool: 'notes/write_note', definition, state: 'approved' }], 'writer')
+  await store.pin([{ tool: 'notes/x\u202e', definition, state: 'waits' }], 'writer')
+  for (const [at, key] of ['note-0001', 'note-0002'].entries()) {
+    const args = store.digest(canonical(ARGS))
+    const draft = { ...call('write_note', 10 + at), request_id: key, args_digest: args.digest }
+    const opened = await store.open({
+      operation: String(at).repeat(32),
+      draft: { ...draft, kind: 'intent', outcome: 'pending', args_bytes: args.bytes },
+      does: 'write',
+      upstream: 'notes',
+      tool: 'write_note',
+      client: 'writer',
+      key,
+      honoured: false,
+      args,
+      pin: definition.hash,
+    })
+    assert.equal(opened.kind, 'ticket')
+    if (opened.kind !== 'ticket') return
+    await store.close(opened.ticket, {
+      outcome: at === 0 ? 'committed' : 'unknown',
+      code: at === 0 ? null : 'timeout',
+      answer: at === 0 ? store.digest('{"content":[]}') : null,
+      store: at === 0 ? '{"kind":"result","era":"modern","value":{"content":[]}}' : null,
+      durationUs: 5,
+      nowUs: 20 + at,
+    })
+  }
+  await store.append({
+    ...call('rm_rf\u001b[2J\n{"seq":1}', 30),
+    decision: 'deny',
+    code: 'tool_denied',
+  })
+}
+
+/** Runs SQL as somebody would who has the file, triggers out of the way. */
+export function sql(dir: string, ...texts: readonly string[]): void {
+  const db = new DatabaseSync(join(dir, 'ledger.db'))
+  db.exec('DROP TRIGGER IF EXISTS entries_stay; DROP TRIGGER IF EXISTS entries_remain')
+  for (const text of texts) db.exec(text)
+  db.close()
+}
+
+/** The rows of a query. */
+export function query(dir: string, text: string): readonly Record<string, unknown>[] {
+  const db = new DatabaseSync(join(dir, 'ledger.db'))
+  const rows = db.prepare(text).all()
+  db.close()
+  return rows
+}
+
+/** The last record of the ledger. */
+export const headOf = (dir: string): { readonly seq: number; readonly sha256: string } => {
+  const [row] = query(dir, 'SELECT seq, sha256 FROM entries ORDER BY seq DESC LIMIT 1')
+  return { seq: Number(row?.['seq']), sha256: String(row?.['sha256']) }
+}
+
+/** The number of the first record whose line holds `text`. */
+export function seqOf(dir: string, text: string): number {
+  const found = query(dir, 'SELECT seq, line FROM entries ORDER BY seq').find((row) =>
+    String(row['line']).includes(text),
+  )
+  assert.ok(found !== undefined, text)
+  return Number(found['seq'])
+}

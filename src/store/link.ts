@@ -57,7 +57,11 @@ export function warmSqlite(): void {
 function spawn(): Worker {
   // Beside this file: source under type stripping, JavaScript in the package.
   const name = import.meta.url.endsWith('.ts') ? './writer.ts' : './writer.js'
-  const worker = new Worker(new URL(name, import.meta.url), { name: 'ledger' })
+  const worker = new Worker(new URL(name, import.meta.url), {
+    name: 'ledger',
+    // Node 22 calls its SQLite experimental in every thread; MCP clients show stderr as errors.
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+  })
   worker.unref()
   return worker
 }

@@ -9,6 +9,7 @@ import {
   openSync,
   readSync,
   renameSync,
+  rmSync,
   writeSync,
 } from 'node:fs'
 
@@ -80,16 +81,24 @@ export function openMirror(place: Place, book: Book): Mirror {
     if (tail.good < tail.size || tail.seq < book.end().seq) cut(tail, 'behind')
   }
   const rebuild = (found: Mended['found'], kept: string | null): void => {
+    const before = file
     const made = `${place.mirror}.new`
     setAside(made)
-    // A sync of it may be under way in another thread: its number must not be given away before.
-    if (syncing) replaced.push(file.fd)
-    else closeSync(file.fd)
     file = { fd: createFile(made), ino: 0, dev: 0, size: 0, seq: -1 }
-    copyFrom(0)
-    fsyncSync(file.fd)
-    renameSync(made, place.mirror)
-    syncDirectory(parentOf(place.mirror))
+    try {
+      copyFrom(0)
+      fsyncSync(file.fd)
+      renameSync(made, place.mirror)
+      syncDirectory(parentOf(place.mirror))
+    } catch (error) {
+      closeSync(file.fd)
+      file = before
+      rmSync(made, { force: true })
+      throw error
+    }
+    // A sync of it may be under way in another thread: its number must not be given away before.
+    if (syncing) replaced.push(before.fd)
+    else closeSync(before.fd)
     const stats = look(place.mirror)
     file = { ...file, ino: stats?.ino ?? 0, dev: stats?.dev ?? 0 }
     mended.push({ found, kept })

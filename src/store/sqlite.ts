@@ -151,7 +151,7 @@ async function openRead(
   const pinned = pins.get(`${intent.upstream}/${intent.tool}`)?.hash ?? null
   if (intent.pin === null || pinned === intent.pin) return mint(intent, '')
   await record(
-    { ...intent.draft, outcome: 'not_executed', code: 'definition_changed' },
+    { ...intent.draft, decision: 'deny', outcome: 'not_executed', code: 'definition_changed' },
     'not_recorded',
   )
   return { kind: 'withheld' }

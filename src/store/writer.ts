@@ -121,9 +121,9 @@ function commit(writer: Writer, taken: Waiting[]): Committed | null {
     const late = taken.filter(({ since }) => now - since > limit)
     if (late.length > 0) {
       for (const one of late) taken.splice(taken.indexOf(one), 1)
-      refuse(writer, late, HELD)
       writer.trouble.commit = HELD
       tellHealth(writer)
+      refuse(writer, late, HELD)
     }
     return taken.length === 0 && now - start > (late.length > 0 ? 0 : STORE_LIMITS.mirrorWaitMs)
   }

@@ -1,0 +1,213 @@
+// Several processes on one state directory: safe, fair, and never in doubt about who is alive.
+
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+
+import { openSqlite } from '../../src/store/sqlite.ts'
+import { child, draft, intent, optionsFor, scratch, until, verified } from './scene.ts'
+
+const LONG = process.env['ECLUSA_LONG'] === '1'
+
+test('four processes that start at once on an empty directory make one ledger', async (t) => {
+  const dir = scratch(t)
+  const all = Array.from({ length: 4 }, () => child(t, dir))
+  await Promise.all(all.map((one) => one.heard('ready')))
+  assert.equal(all.flatMap(({ lines }) => lines).filter((line) => /made a new/.test(line)).length, 1)
+  for (const one of all) one.tell('stop')
+  await Promise.all(all.map((one) => one.heard('stopped')))
+  const entries = verified(dir)
+  assert.equal(entries.filter(({ kind }) => kind === 'genesis').length, 1)
+  assert.equal(entries.filter(({ kind }) => kind === 'start').length, 4)
+  assert.deepEqual(readdirSync(join(dir, 'leases')), [])
+})
+
+test('four processes writing flat out share fairly: no wait above 1 s, shares within 4 to 1', async (t) => {
+  const dir = scratch(t)
+  const ms = LONG ? 20_000 : 4_000
+  const all = Array.from({ length: 4 }, () => child(t, dir))
+  await Promise.all(all.map((one) => one.heard('ready')))
+  for (const one of all) one.tell(`flat ${ms} 1`)
+  const heard = await Promise.all(all.map((one) => one.heard('flat')))
+  const counts = heard.map((line) => Number(line.split(' ')[1]))
+  const waits = heard.map((line) => Number(line.split(' ')[2]))
+  t.diagnostic(`commits ${counts.join(', ')} in ${ms} ms; longest waits ${waits.join(', ')} ms`)
+  assert.ok(Math.max(...waits) <= 1_000, `waits ${waits.join(', ')}`)
+  assert.ok(Math.max(...counts) <= 4 * Math.min(...counts), `shares ${counts.join(', ')}`)
+  for (const one of all) one.tell('stop')
+  await Promise.all(all.map((one) => one.heard('stopped')))
+  const calls = verified(dir).filter(({ kind }) => kind === 'call').length
+  assert.equal(
+    calls,
+    counts.reduce((sum, count) => sum + count, 0),
+  )
+})
+
+test('four processes with sixteen calls in flight each share fairly', async (t) => {
+  const dir = scratch(t)
+  const all = Array.from({ length: 4 }, () => child(t, dir))
+  await Promise.all(all.map((one) => one.heard('ready')))
+  for (const one of all) one.tell(`flat ${LONG ? 20_000 : 3_000} 16`)
+  const heard = await Promise.all(all.map((one) => one.heard('flat')))
+  const counts = heard.map((line) => Number(line.split(' ')[1]))
+  const waits = heard.map((line) => Number(line.split(' ')[2]))
+  t.diagnostic(`records ${counts.join(', ')}; longest waits ${waits.join(', ')} ms`)
+  assert.ok(Math.max(...waits) <= 1_000, `waits ${waits.join(', ')}`)
+  assert.ok(Math.max(...counts) <= 4 * Math.min(...counts), `shares ${counts.join(', ')}`)
+})
+
+test('of two processes that claim one key at once exactly one gets the ticket, every time', async (t) => {
+  const dir = scratch(t)
+  const pair = [child(t, dir), child(t, dir)] as const
+  await Promise.all(pair.map((one) => one.heard('ready')))
+  const rounds = LONG ? 2_000 : 200
+  for (let round = 0; round < rounds; round++) {
+    for (const [n, one] of pair.entries()) one.tell(`open key-${round} text-${n}`)
+  }
+  for (let round = 0; round < rounds; round++) {
+    const kinds = await Promise.all(
+      pair.map(async (one) => (await one.heard(`opened key-${round} `)).split(' ')[2]),
+    )
+    assert.deepEqual(kinds.sort(), ['conflict', 'ticket'], `round ${round}`)
+  }
+})
+
+test('the open sends of a killed process are unknown at the next start, each with its record', async (t) => {
+  const dir = scratch(t)
+  const one = child(t, dir)
+  one.tell('open key-1 a')
+  one.tell('open key-2 a')
+  one.tell('open key-3 a')
+  await one.heard('opened key-3 ticket')
+  one.tell('close key-3')
+  await one.heard('closed key-3')
+  one.process.kill('SIGKILL')
+  await one.exited
+  const two = child(t, dir)
+  two.tell('open key-1 a')
+  two.tell('open key-3 a')
+  await two.heard('opened key-1 unknown')
+  await two.heard('opened key-3 replayed')
+  const entries = verified(dir)
+  const unknown = entries.filter(({ outcome }) => outcome === 'unknown')
+  assert.deepEqual(unknown.map((entry) => entry.request_id).sort(), ['key-1', 'key-2'])
+  assert.equal(entries.filter((entry) => entry['why'] === 'dead').length, 1)
+})
+
+test('a running process ends the lease of a killed one when its key is asked for', async (t) => {
+  const dir = scratch(t)
+  const one = child(t, dir)
+  const two = child(t, dir)
+  one.tell('open key-1 a')
+  await one.heard('opened key-1 ticket')
+  two.tell('open key-1 a')
+  await two.heard('opened key-1 busy')
+  one.process.kill('SIGKILL')
+  await one.exited
+  two.lines.length = 0
+  two.tell('open key-1 a')
+  await two.heard('opened key-1 unknown')
+})
+
+test('a running process notices a killed one by itself', async (t) => {
+  const dir = scratch(t)
+  const one = child(t, dir)
+  const two = child(t, dir)
+  one.tell('open key-1 a')
+  await one.heard('opened key-1 ticket')
+  await two.heard('ready')
+  one.process.kill('SIGKILL')
+  await until('the send is recorded unknown', () =>
+    verified(dir).some(({ outcome }) => outcome === 'unknown'),
+  )
+})
+
+test('a process that was stopped beyond its lease takes a new one, and its answers are late', async (t) => {
+  const dir = scratch(t)
+  const one = child(t, dir)
+  const two = child(t, dir)
+  one.tell('open key-1 a')
+  await one.heard('opened key-1 ticket')
+  await two.heard('ready')
+  one.process.kill('SIGSTOP')
+  await until('the silent lease is ended', () =>
+    verified(dir).some((entry) => entry['why'] === 'silent'),
+    40_000,
+  )
+  one.process.kill('SIGCONT')
+  one.tell('close key-1')
+  await one.heard('closed key-1')
+  const entries = verified(dir)
+  assert.ok(entries.some((entry) => entry['why'] === 'retaken'))
+  const late = entries.filter(({ outcome }) => outcome === 'late')
+  assert.equal(late.length, 1)
+  assert.equal(late[0]?.request_id, 'key-1')
+  two.tell('open key-1 a')
+  await two.heard('opened key-1 replayed')
+})
+
+test('while a stopped process holds the ledger the others refuse after 5 s, and go on when it goes on', async (t) => {
+  const dir = scratch(t)
+  const holder = child(t, dir)
+  await holder.heard('ready')
+  const store = await openSqlite(optionsFor(dir))
+  t.after(() => store.stop().catch(() => undefined))
+  // Stopped while it writes flat out, until it is caught inside a transaction.
+  holder.tell('flat 60000 64')
+  let rejected: { code?: string; ms: number } | null = null
+  for (let round = 0; round < 200 && rejected === null; round++) {
+    holder.process.kill('SIGSTOP')
+    const start = performance.now()
+    try {
+      await store.append(draft({ name: 'while stopped' }))
+    } catch (error) {
+      rejected = { code: (error as { code?: string }).code ?? '', ms: performance.now() - start }
+    }
+    if (rejected === null) holder.process.kill('SIGCONT')
+  }
+  assert.equal(rejected?.code, 'not_recorded')
+  assert.ok(rejected.ms >= 4_900 && rejected.ms < 8_000, `${rejected.ms}`)
+  assert.match(String(store.health()), /stopped/)
+  await assert.rejects(store.open(intent(store, 'key-1', { does: 'read' })), { code: 'not_recorded' })
+  holder.process.kill('SIGCONT')
+  await until('health is good again', () => store.health() === true)
+  await store.append(draft({ name: 'after' }))
+  holder.process.kill('SIGKILL')
+  await holder.exited
+  await until('the mirror has followed', () => {
+    try {
+      return verified(dir).length > 0
+    } catch {
+      return false
+    }
+  })
+})
+
+test('killed at random while it writes, a process leaves every acknowledged record and no doubt', async (t) => {
+  const dir = scratch(t)
+  const acknowledged = new Set<string>()
+  const kills = LONG ? 200 : 12
+  for (let round = 0; round < kills; round++) {
+    const one = child(t, dir)
+    await one.heard('ready')
+    const started = one.lines.length
+    one.tell('effects')
+    const goal = started + 1 + Math.floor(Math.random() * 60)
+    await until('it has written', () => one.lines.length >= goal)
+    one.process.kill('SIGKILL')
+    await one.exited
+    for (const line of one.lines) if (/^(?:intent|outcome) /.test(line)) acknowledged.add(line)
+  }
+  const store = await openSqlite(optionsFor(dir))
+  await store.stop()
+  const entries = verified(dir)
+  const recorded = new Set(
+    entries.flatMap(({ kind, request_id: key, outcome }) =>
+      kind === 'intent' ? [`intent ${key}`] : outcome === 'committed' ? [`outcome ${key}`] : [],
+    ),
+  )
+  for (const line of acknowledged) assert.ok(recorded.has(line), line)
+  const intents = entries.filter(({ kind }) => kind === 'intent').length
+  assert.equal(entries.filter(({ kind }) => kind === 'outcome').length, intents)
+})

@@ -5,7 +5,8 @@ import type { Code } from '../decision.ts'
 import { type JsonObject, member, object } from '../json.ts'
 import type { Attempt, Send, Ticket } from '../ports.ts'
 import { type Hop, outgoing } from './upstream-meta.ts'
-import type { Exchange, Heard, Waiter, Wire } from './upstream-wire.ts'
+import type { Heard } from './upstream-heard.ts'
+import type { Exchange, Waiter, Wire } from './upstream-wire.ts'
 
 /** One process of a server, ready to be called. */
 export type Line = { readonly wire: Wire; readonly hop: Hop }
@@ -30,67 +31,81 @@ export function attemptOn(
   call: { readonly ticket: Ticket; readonly send: Send },
   deadlines: Deadlines,
 ): Promise<Attempt> {
-  const reads = call.ticket.does === 'read'
   const { signal } = call.send
-  // Let go when the call is over: one that is only heard late must not hold its arguments.
-  let send: Send | null = call.send
   const { promise, resolve } = Promise.withResolvers<Attempt>()
   const late = Promise.withResolvers<Answer>()
-  const startedAt = performance.now()
-  const last = startedAt + deadlines.callMaxMs
-  let until = startedAt + deadlines.callMs
-  let settled = false
-  let timer: NodeJS.Timeout | undefined
-  let exchange: Exchange | null = null
-
-  const finish = (attempt: Attempt): void => {
-    if (settled) return
-    settled = true
-    clearTimeout(timer)
-    signal.removeEventListener('abort', aborted)
-    send = null
-    resolve(attempt)
-  }
-  const heard = (said: Heard): void => {
-    const attempt = attemptOf(said, line.hop.era)
-    if (settled) {
-      if (attempt.kind === 'answered') late.resolve(attempt.answer)
-    } else finish(attempt)
-  }
-  const expired = (): void => {
-    const left = until - performance.now()
-    if (left > 0) {
-      timer = setTimeout(expired, left)
+  const watch = deadline(deadlines, () => {
+    if (flight.exchange?.cancel('timeout') === 'unsent') {
+      finish(unsent('timeout', 'it did not read the request in time'))
       return
     }
-    const taken = exchange?.cancel('timeout')
-    if (taken === 'unsent') finish(unsent('timeout', 'it did not read the request in time'))
-    else {
-      exchange?.abandon()
-      finish(unknown('timeout', 'it did not answer in time', late.promise))
-    }
+    flight.exchange?.abandon()
+    finish(unknown('timeout', 'it did not answer in time', late.promise))
+  })
+  const flight: Flight = { send: call.send, exchange: null, reads: call.ticket.does === 'read' }
+  const finish = (attempt: Attempt): void => {
+    watch.stop()
+    signal.removeEventListener('abort', aborted)
+    // One that is only heard late must not hold its arguments.
+    flight.send = null
+    resolve(attempt)
   }
   const aborted = (): void => {
-    if (exchange?.cancel('cancelled') === 'unsent') finish(unsent('cancelled', 'it was cancelled'))
-    else if (reads) {
-      exchange?.forget()
-      finish(unknown('cancelled', 'it was cancelled'))
-    }
+    const made = cancel(flight)
+    if (made !== null) finish(made)
   }
-
-  exchange = post(line, call.send, {
-    heard,
+  const exchange = post(line, call.send, {
+    heard(said) {
+      const attempt = attemptOf(said, line.hop.era)
+      if (flight.send !== null) finish(attempt)
+      else if (attempt.kind === 'answered') late.resolve(attempt.answer)
+    },
     progress(params) {
-      if (send === null) return
-      until = Math.min(last, performance.now() + deadlines.callMs)
-      tell(send, params)
+      if (flight.send === null) return
+      watch.extend()
+      tell(flight.send, params)
     },
   })
-  if (exchange === null)
-    return Promise.resolve(unsent('upstream_down', 'it does not take requests'))
-  timer = setTimeout(expired, deadlines.callMs)
-  signal.addEventListener('abort', aborted)
+  if (exchange === null) finish(unsent('upstream_down', 'it does not take requests'))
+  else {
+    flight.exchange = exchange
+    signal.addEventListener('abort', aborted)
+  }
   return promise
+}
+
+/** `send` is null once the caller has its attempt. */
+type Flight = { send: Send | null; exchange: Exchange | null; readonly reads: boolean }
+
+/** Tells the server to stop; null while its answer is still waited for. */
+function cancel({ exchange, reads }: Flight): Attempt | null {
+  if (exchange?.cancel('cancelled') === 'unsent') return unsent('cancelled', 'it was cancelled')
+  if (!reads) return null
+  exchange?.forget()
+  return unknown('cancelled', 'it was cancelled')
+}
+
+/** Calls `expired` once, `callMs` after now or after the last `extend`, but `callMaxMs` after now at the
+ *  latest. */
+function deadline(
+  { callMs, callMaxMs }: Deadlines,
+  expired: () => void,
+): { readonly extend: () => void; readonly stop: () => void } {
+  const startedAt = performance.now()
+  let until = startedAt + callMs
+  // Progress only moves a number: re-arming a timer for each would cost more than the progress.
+  const look = (): void => {
+    const left = until - performance.now()
+    if (left > 0) timer = setTimeout(look, left)
+    else expired()
+  }
+  let timer = setTimeout(look, callMs)
+  return {
+    extend() {
+      until = Math.min(startedAt + callMaxMs, performance.now() + callMs)
+    },
+    stop: () => clearTimeout(timer),
+  }
 }
 
 /** Apart from the waiting, whose closures would otherwise hold the params until the end. */

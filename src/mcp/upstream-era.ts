@@ -2,7 +2,8 @@
 
 import { isObject, type Json, type JsonObject, member, object } from '../json.ts'
 import type { Hello } from '../ports.ts'
-import type { Heard, Wire } from './upstream-wire.ts'
+import type { Heard } from './upstream-heard.ts'
+import type { Wire } from './upstream-wire.ts'
 import { type Hop, LEGACY_VERSIONS, META, MODERN_VERSION, outgoing } from './upstream-meta.ts'
 import { BATCH_VERSIONS } from './upstream-meta.ts'
 

@@ -33,20 +33,25 @@ const PER_REQUEST = new Set(
  *  gets none), and our own progress token, so that progress can extend the deadline. Without one
  *  (`token` null) no progress is asked for. */
 export function outgoing(params: JsonObject, hop: Hop, token: number | null): JsonObject {
-  const given = isObject(params['_meta']) ? params['_meta'] : null
+  const given = isObject(params['_meta']) ? params['_meta'] : NOTHING
   const meta: Record<string, Json | undefined> = {}
-  for (const [key, value] of Object.entries(given ?? {})) {
+  for (const [key, value] of Object.entries(given)) {
     const ours = PER_REQUEST.has(key) || key === 'progressToken' || key.startsWith('eclusa/')
     if (!ours) meta[key] = value
   }
-  if (hop.era === 'modern') {
-    meta[`${META}protocolVersion`] = hop.version
-    meta[`${META}clientInfo`] = given?.[`${META}clientInfo`] ?? { ...hop.client }
-    // What servers ask of clients is not bridged, so nothing is declared.
-    meta[`${META}clientCapabilities`] = {}
-    meta[`${META}logLevel`] = given?.[`${META}logLevel`]
-  }
+  if (hop.era === 'modern') Object.assign(meta, envelope(given, hop))
   if (token !== null) meta['progressToken'] = token
   const empty = Object.keys(meta).length === 0
   return object({ ...params, _meta: empty ? undefined : object(meta) })
 }
+
+const NOTHING: JsonObject = object({})
+
+/** What a modern server demands of every request. What servers ask of clients is not bridged, so no
+ *  capability is declared. */
+const envelope = (given: JsonObject, hop: Hop): Record<string, Json | undefined> => ({
+  [`${META}protocolVersion`]: hop.version,
+  [`${META}clientInfo`]: given[`${META}clientInfo`] ?? { ...hop.client },
+  [`${META}clientCapabilities`]: NOTHING,
+  [`${META}logLevel`]: given[`${META}logLevel`],
+})

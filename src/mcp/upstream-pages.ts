@@ -5,7 +5,7 @@ import { canonical, sha256 } from '../canonical.ts'
 import { isObject, type Json, type JsonObject, object } from '../json.ts'
 import type { Hello, ListKind } from '../ports.ts'
 import { visible } from './child-words.ts'
-import type { Heard } from './upstream-wire.ts'
+import type { Heard } from './upstream-heard.ts'
 
 /** No answer came in time. */
 export type Timeout = { readonly kind: 'timeout' }
@@ -56,29 +56,43 @@ const MAX_NAME_SHOWN = 80
 /** Reads all pages. The same cursor twice, too many pages or items, no answer, or one that holds no list end
  *  it incomplete. */
 export async function askAll(kind: ListKind, source: Source, options: PageOptions): Promise<Pages> {
-  const { method, items: key } = LISTS[kind]
   const until = performance.now() + options.waitMs
   const basket = collect(kind, options)
   const cursors = new Set<string>()
   let ttlMs: number | null = null
   let cursor: string | undefined
   for (let page = 0; page < options.maxPages; page++) {
-    const params = object({ cursor })
-    const heard = await source.ask(method, params, Math.max(0, until - performance.now()))
-    if (page === 0 && heard.kind === 'error' && heard.code === METHOD_NOT_FOUND) {
-      return { items: [], complete: true, absent: true, ttlMs: null }
-    }
-    const found = heard.kind === 'result' ? heard.value[key] : undefined
-    if (heard.kind !== 'result' || !isList(found) || !basket.put(found)) break
-    if (page === 0) ttlMs = ttlOf(heard.value)
-    const next = heard.value['nextCursor']
-    if (next === undefined || next === null) return { ...basket.done(true), ttlMs }
-    // The empty string is a cursor too.
-    if (typeof next !== 'string' || cursors.has(next)) break
-    cursors.add(next)
-    cursor = next
+    const waitMs = Math.max(0, until - performance.now())
+    const heard = await source.ask(LISTS[kind].method, object({ cursor }), waitMs)
+    if (page === 0 && heard.kind === 'error' && heard.code === METHOD_NOT_FOUND) return ABSENT
+    const read = pageOf(kind, heard)
+    if (read === null || !basket.put(read.items)) break
+    if (page === 0) ttlMs = read.ttlMs
+    if (read.next === null) return { ...basket.done(true), ttlMs }
+    if (cursors.has(read.next)) break
+    cursors.add(read.next)
+    cursor = read.next
   }
   return { ...basket.done(false), ttlMs }
+}
+
+const ABSENT: Pages = { items: [], complete: true, absent: true, ttlMs: null }
+
+type Page = {
+  readonly items: readonly Json[]
+  /** The cursor of the next page; the empty string is one too. */
+  readonly next: string | null
+  readonly ttlMs: number | null
+}
+
+/** One page, or null when it is none. */
+function pageOf(kind: ListKind, heard: Heard | Timeout): Page | null {
+  if (heard.kind !== 'result') return null
+  const items = heard.value[LISTS[kind].items]
+  const { nextCursor: next = null, ttlMs } = heard.value
+  if (!isList(items) || (next !== null && typeof next !== 'string')) return null
+  const says = typeof ttlMs === 'number' && Number.isInteger(ttlMs) && ttlMs >= 0
+  return { items, next, ttlMs: says ? ttlMs : null }
 }
 
 /** SHA-256 over all that a definition tells a model; members that are absent are left out. */
@@ -89,11 +103,6 @@ export function definitionHash(item: JsonObject): string {
 }
 
 const isList = (value: Json | undefined): value is readonly Json[] => Array.isArray(value)
-
-function ttlOf(result: JsonObject): number | null {
-  const ttl = result['ttlMs']
-  return typeof ttl === 'number' && Number.isInteger(ttl) && ttl >= 0 ? ttl : null
-}
 
 type Basket = {
   /** False when there are more items than may be. */

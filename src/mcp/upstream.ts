@@ -6,7 +6,8 @@ import { type Child, type End, startChild } from './child.ts'
 import { greet, type Greeting, type Mode } from './upstream-era.ts'
 import type { Source, Timeout } from './upstream-pages.ts'
 import { type Hop, outgoing } from './upstream-meta.ts'
-import { type Heard, type Wire, wire } from './upstream-wire.ts'
+import type { Heard } from './upstream-heard.ts'
+import { type Wire, wire } from './upstream-wire.ts'
 
 /** One process of a server that has greeted us. */
 export type Connection = Source & { readonly wire: Wire; readonly hop: Hop }
@@ -246,12 +247,10 @@ function connectionOf(hello: Hello, spoken: Wire, options: UpstreamOptions): Con
 }
 
 /** The value, or null when it takes longer. */
-function within<T>(promise: Promise<T | null>, waitMs: number): Promise<T | null> {
-  const { promise: bounded, resolve } = Promise.withResolvers<T | null>()
+async function within<T>(promise: Promise<T | null>, waitMs: number): Promise<T | null> {
+  const { promise: late, resolve } = Promise.withResolvers<null>()
   const timer = setTimeout(() => resolve(null), waitMs)
-  void promise.then((value) => {
-    clearTimeout(timer)
-    resolve(value)
-  })
-  return bounded
+  const first = await Promise.race([promise, late])
+  clearTimeout(timer)
+  return first
 }

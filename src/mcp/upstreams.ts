@@ -97,8 +97,11 @@ type Server = {
   readonly death: () => string | null
 }
 
-async function attempt(server: Server, ticket: Ticket, send: Send): Promise<Attempt> {
-  const { config, upstream, flying, startMs } = server
+async function attempt(
+  { config, upstream, flying, startMs }: Server,
+  ticket: Ticket,
+  send: Send,
+): Promise<Attempt> {
   const connection =
     upstream.connection() ?? (await unlessAborted(upstream.reach(startMs), send.signal))
   if (send.signal.aborted) return unsent('cancelled', 'it was cancelled before it was sent')

@@ -128,7 +128,8 @@ export function dataOf(attempt: Attempt): Record<string, unknown> {
 export async function until(condition: () => boolean, ms = 10_000): Promise<void> {
   const last = performance.now() + ms
   while (!condition()) {
-    if (performance.now() > last) throw new Error(`still not true after ${ms} ms: ${condition}`)
+    if (performance.now() > last)
+      throw new Error(`still not true after ${ms} ms: ${condition.toString()}`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }

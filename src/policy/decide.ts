@@ -3,7 +3,7 @@
 import type { Call, Client, Definition, Target } from '../call.ts'
 import type { Code, Decision, Effect, Facts, Failure, Refusal } from '../decision.ts'
 import { isObject, type Json, type JsonObject, object } from '../json.ts'
-import { type Case, failure, judge } from './judge.ts'
+import { type Case, failure, judge, nameOf } from './judge.ts'
 import { keyText } from './key.ts'
 import { listed, uriListed } from './pattern.ts'
 import type { Contract, PolicySet, Profile } from './set.ts'
@@ -135,12 +135,6 @@ const SAME_AS_DENIED: ReadonlySet<Code> = new Set<Code>([
   'definition_changed',
 ])
 
-/** The name under which a policy speaks of a target. */
-export const nameOf = (
-  set: PolicySet,
-  target: { readonly upstream: string; readonly name: string },
-): string => (set.qualified ? `${target.upstream}/${target.name}` : target.name)
-
 const deny = (failures: readonly [Failure, ...Failure[]]): Decision => ({
   effect: 'deny',
   failures,
@@ -154,7 +148,8 @@ function unlisted(call: Call): Code {
   return isObject(ref) && ref['type'] === 'ref/resource' ? 'resource_denied' : 'prompt_denied'
 }
 
-function entryOf(set: PolicySet, profile: Profile, target: Target): string {
+/** The JSON Pointer of the entry that lists a target. */
+export function entryOf(set: PolicySet, profile: Profile, target: Target): string {
   if (target.kind === 'resource') {
     return uriListed(profile.resources, target.name)?.path ?? `${profile.path}/resources`
   }
@@ -162,7 +157,8 @@ function entryOf(set: PolicySet, profile: Profile, target: Target): string {
   return listed(list, nameOf(set, target))?.entry.path ?? profile.allowPath
 }
 
-function definitionFailure(set: PolicySet, call: Call, facts: Facts): Failure | null {
+/** What is wrong with the definition of a tool whose name is allowed, or null. */
+export function definitionFailure(set: PolicySet, call: Call, facts: Facts): Failure | null {
   if (facts.definition === null) return failure('tool_unknown', 'definition')
   if (facts.pin === 'approved') return null
   if (facts.pin === 'changed') return failure('definition_changed', 'definition')

@@ -29,6 +29,12 @@ export const failure = (code: Code, rule: string, field: string | null = null): 
   message: null,
 })
 
+/** The name under which a policy speaks of a target. */
+export const nameOf = (
+  set: PolicySet,
+  target: { readonly upstream: string; readonly name: string },
+): string => (set.qualified ? `${target.upstream}/${target.name}` : target.name)
+
 /** A tool call whose name is allowed and whose definition is known. */
 export type Case = {
   readonly call: Call

@@ -26,6 +26,7 @@ async function names(gate: Gate): Promise<readonly string[]> {
 for (const era of ERAS) {
   test(`${era}: decisions follow the new list, and a storm costs few refreshes`, async (t) => {
     const gate = await startGate(t, { era, allow })
+    assert.deepEqual(await names(gate), ['change'])
     await gate.call('change', { tools: ['old', 'drop_table', 'other'].map(definition), hide: [] })
     await eventually('the first change', () => notices(gate) > 0 || era === 'modern')
     assert.equal(textOf(await gate.call('old')), 'old')

@@ -1,7 +1,7 @@
 // The verbs that read the ledger: audit verify, show, tail and disclose.
 
-import { existsSync, statSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 
@@ -15,7 +15,7 @@ import { openReader, type Reader } from '../store/reader.ts'
 import { checkDirectory, checkFile, isGood } from './audit-check.ts'
 import { findingsJson, findingsText } from './audit-words.ts'
 import type { Io } from './io.ts'
-import { readSource, stateDir } from './place.ts'
+import { readSource, stateFor } from './place.ts'
 import { details, summary, visible } from './record.ts'
 
 /** `audit verify [DIR|FILE] [--head HEAD] [--origin ORIGIN] [--json]`: exit 0 when every line holds, 1
@@ -34,7 +34,7 @@ export async function verify(args: string[], io: Io): Promise<number> {
   })
   const [given, ...more] = positionals
   if (more.length > 0) throw usage('audit verify takes one directory or file')
-  const path = given === undefined ? stateOf(values, io) : resolve(io.cwd, given)
+  const path = given === undefined ? stateFor(values.state, io) : resolve(io.cwd, given)
   const expected = expectedOf(values)
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined)
@@ -59,7 +59,7 @@ export async function show(args: string[], io: Io): Promise<number> {
     options: { json: { type: 'boolean', default: false }, ...STATE_OPTIONS },
   })
   const seq = seqOf(positionals, 'audit show SEQ')
-  return reading(stateOf(values, io), io, (reader) => {
+  return reading(stateFor(values.state, io), io, (reader) => {
     const { line, entry } = recordAt(reader, seq)
     for (const one of values.json ? [line] : details(entry)) io.out(one)
     return EXIT.ok
@@ -79,7 +79,7 @@ export async function tail(args: string[], io: Io): Promise<number> {
     },
   })
   if (!/^[0-9]{1,6}$/.test(values.lines)) throw usage('-n is a number of records, at most 999999')
-  return reading(stateOf(values, io), io, async (reader) => {
+  return reading(stateFor(values.state, io), io, async (reader) => {
     let next = Math.max(0, reader.head().seq + 1 - Number(values.lines))
     for (;;) {
       for (const line of reader.entries(next)) {
@@ -108,7 +108,7 @@ export async function disclose(args: string[], io: Io): Promise<number> {
     throw usage(`${file} is not strict JSON (${parsed.problem}); put the arguments there as sent`)
   }
   const source = canonical(parsed.value)
-  return reading(stateOf(values, io), io, (reader) => {
+  return reading(stateFor(values.state, io), io, (reader) => {
     const { entry } = recordAt(reader, seq)
     if (entry.args_digest === null || entry.segment === null) {
       throw usage(`record ${seq} is about no arguments; choose the record of a call`)
@@ -126,14 +126,6 @@ const STATE_OPTIONS = { state: { type: 'string' } } as const
 const FOLLOW_MS = 250
 
 const usage = (sentence: string): Fault => new Fault('usage', sentence)
-
-/** The state directory that a verb reads: `--state`, `ECLUSA_STATE`, `.eclusa` beside an `eclusa.yaml`
- *  here, or the one of the short form. */
-function stateOf(values: { readonly state?: string | undefined }, io: Io): string {
-  if (values.state !== undefined) return resolve(io.cwd, values.state)
-  const file = join(io.cwd, 'eclusa.yaml')
-  return stateDir(io, existsSync(file) ? { file, dir: null } : null)
-}
 
 function expectedOf(values: {
   readonly head?: string | undefined

@@ -1,12 +1,12 @@
 // What one record of the ledger holds, and its one text. docs/ledger.md is the specification.
 
-import { Buffer } from 'node:buffer'
 import { hash } from 'node:crypto'
 
 import type { Identity, Transport } from '../call.ts'
 import type { Code } from '../decision.ts'
 import { Fault } from '../fault.ts'
 import type { JsonObject } from '../json.ts'
+import { PLAIN, PRINTABLE, textParts } from './text.ts'
 
 /** `call`: a decision that is complete in one record (a denial, a read, a replay). `intent` and
  *  `outcome`: before and after a mutation. The others are told in docs/ledger.md. */
@@ -204,9 +204,15 @@ export function toEntry(
   place: { readonly seq: number; readonly prev: string },
   more: More = NONE,
 ): { readonly line: string; readonly sha256: string } {
-  const extras = furtherMembers(draft.more, more)
-  const before = merged(upToSeq(draft, place, extras), extras.before)
-  const after = merged(afterHash(draft), extras.after)
+  const { parts, segment, round } = furtherMembers(draft.more, more)
+  const sink = sinkOf(parts)
+  putUpToSeq(sink, draft, { ...place, segment, round })
+  passFurther(sink, 'sha256')
+  const before = sink.out.join(',')
+  sink.out.length = 0
+  putAfterHash(sink, draft)
+  passFurther(sink, LAST)
+  const after = sink.out.join(',')
   const sha256 = hash('sha256', `${place.prev}{${before},${after}}`, 'hex')
   return { line: `{${before},"sha256":"${sha256}",${after}}`, sha256 }
 }
@@ -219,43 +225,81 @@ export const rowName = (key: string): string =>
     : `sha256:${hash('sha256', key, 'hex')}`
 
 const NONE: More = {}
-const PRINTABLE = /^[\x20-\x7e]*$/
-const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 const EXTRA_KEY = /^[a-z][a-z0-9_]{0,63}$/
 
-/** Further members, each as `"key":value`, on the two sides of `sha256`, and those that the format has
- *  a place for. */
-type Extras = {
-  readonly before: readonly string[]
-  readonly after: readonly string[]
+/** One member of a record: its key, and `"key":value`. */
+type Part = { readonly key: string; readonly text: string }
+
+/** Members so far; `further` are those that the format does not know, sorted, each passed on when its turn
+ *  comes. `nextKey` is that of `further[next]`, kept beside it since it is compared with every member. */
+type Sink = {
+  readonly out: string[]
+  readonly further: readonly Part[]
+  next: number
+  nextKey: string
+}
+
+/** Sorts after every key. */
+const LAST = '~'
+
+const sinkOf = (further: readonly Part[]): Sink => ({
+  out: [],
+  further,
+  next: 0,
+  nextKey: further[0]?.key ?? LAST,
+})
+
+function put(sink: Sink, key: string, json: string): void {
+  if (sink.nextKey < key) passFurther(sink, key)
+  sink.out.push(`"${key}":${json}`)
+}
+
+/** Passes on what sorts before `key`. */
+function passFurther(sink: Sink, key: string): void {
+  for (let part = sink.further[sink.next]; part !== undefined && part.key < key;) {
+    sink.out.push(part.text)
+    part = sink.further[++sink.next]
+    sink.nextKey = part?.key ?? LAST
+  }
+}
+
+function furtherMembers(
+  first: More,
+  second: More,
+): {
+  readonly parts: readonly Part[]
   readonly segment: string | null
   readonly round: number | null
-}
-
-function furtherMembers(first: More, second: More): Extras {
+} {
   const all = { ...first, ...second }
-  const parts: string[] = []
+  const parts: Part[] = []
   for (const key of Object.keys(all)) {
-    if (key !== 'segment' && key !== 'round') putFurther(parts, key, all[key] ?? null)
+    if (key !== 'segment' && key !== 'round') addFurther(parts, key, all[key] ?? null)
   }
-  // ASCII keys and a quote that sorts before every key character: text order is key order.
-  parts.sort()
-  const after = parts.findIndex((part) => part > '"sha256"')
-  const border = after < 0 ? parts.length : after
+  parts.sort((a, b) => (a.key < b.key ? -1 : 1))
+  const { segment, round } = all
   return {
-    before: parts.slice(0, border),
-    after: parts.slice(border),
-    segment: typeof all['segment'] === 'string' ? all['segment'] : null,
-    round: typeof all['round'] === 'number' ? all['round'] : null,
+    parts,
+    segment: typeof segment === 'string' ? segment : null,
+    round: typeof round === 'number' ? round : null,
   }
 }
 
-function putFurther(out: string[], key: string, value: More[string]): void {
+function addFurther(parts: Part[], key: string, value: More[string]): void {
   if (!EXTRA_KEY.test(key) || isReserved(key)) {
     throw new Fault('internal', `the member "${key}" cannot be recorded; report this as a defect`)
   }
-  if (typeof value === 'string') putText(out, key, key === 'row' ? rowName(value) : value)
-  else out.push(`"${key}":${typeof value === 'number' ? integer(value) : String(value)}`)
+  if (typeof value !== 'string') {
+    parts.push({
+      key,
+      text: `"${key}":${typeof value === 'number' ? integer(value) : String(value)}`,
+    })
+    return
+  }
+  const text = key === 'row' ? rowName(value) : value
+  for (const [mark, json] of textParts(text, ENTRY_LIMITS.name)) {
+    parts.push({ key: `${key}${mark}`, text: `"${key}${mark}":${json}` })
+  }
 }
 
 /** A further member may take neither the name of a member of the format nor that of a mark: a name
@@ -263,113 +307,85 @@ function putFurther(out: string[], key: string, value: More[string]): void {
 const isReserved = (key: string): boolean =>
   key === 'v' || key === 'kind' || MEMBERS.has(key) || /_(?:b64|cut)$/.test(key)
 
-function upToSeq(
+function putUpToSeq(
+  sink: Sink,
   draft: Draft,
-  place: { readonly seq: number; readonly prev: string },
-  extras: Extras,
-): string[] {
-  const out: string[] = [`"args_bytes":${integer(draft.args_bytes)}`]
-  putText(out, 'args_digest', draft.args_digest)
-  putText(out, 'client', draft.client)
-  putText(out, 'code', draft.code)
-  out.push(`"decision":"${draft.decision}"`, `"duration_us":${integer(draft.duration_us)}`)
-  out.push(`"facts":${factsText(draft.facts)}`)
-  putFailures(out, draft.failures)
-  putText(out, 'identity', draft.identity)
-  out.push(`"kind":"${draft.kind}"`)
-  putText(out, 'method', draft.method)
-  putText(out, 'name', draft.name)
-  out.push(`"outcome":"${draft.outcome}"`)
-  putText(out, 'policy', draft.policy)
-  out.push(`"prev_sha256":"${place.prev}"`)
-  putText(out, 'profile', draft.profile)
-  putText(out, 'request_id', draft.request_id, ENTRY_LIMITS.key)
-  out.push(`"result_bytes":${integer(draft.result_bytes)}`)
-  putText(out, 'result_digest', draft.result_digest)
-  out.push(`"round":${integer(extras.round ?? (ROUNDS.has(draft.kind) ? 1 : null))}`)
-  putText(out, 'rule', draft.rule, ENTRY_LIMITS.pointer)
-  putText(out, 'segment', extras.segment)
-  out.push(`"seq":${integer(place.seq)}`)
-  return out
+  place: {
+    readonly seq: number
+    readonly prev: string
+    readonly segment: string | null
+    readonly round: number | null
+  },
+): void {
+  put(sink, 'args_bytes', integer(draft.args_bytes))
+  putText(sink, 'args_digest', draft.args_digest)
+  putText(sink, 'client', draft.client)
+  putText(sink, 'code', draft.code)
+  put(sink, 'decision', `"${draft.decision}"`)
+  put(sink, 'duration_us', integer(draft.duration_us))
+  put(sink, 'facts', factsText(draft.facts))
+  putFailures(sink, draft.failures)
+  putText(sink, 'identity', draft.identity)
+  put(sink, 'kind', `"${draft.kind}"`)
+  putText(sink, 'method', draft.method)
+  putText(sink, 'name', draft.name)
+  put(sink, 'outcome', `"${draft.outcome}"`)
+  putText(sink, 'policy', draft.policy)
+  put(sink, 'prev_sha256', `"${place.prev}"`)
+  putText(sink, 'profile', draft.profile)
+  putText(sink, 'request_id', draft.request_id, ENTRY_LIMITS.key)
+  put(sink, 'result_bytes', integer(draft.result_bytes))
+  putText(sink, 'result_digest', draft.result_digest)
+  put(sink, 'round', integer(place.round ?? (ROUNDS.has(draft.kind) ? 1 : null)))
+  putText(sink, 'rule', draft.rule, ENTRY_LIMITS.pointer)
+  putText(sink, 'segment', place.segment)
+  put(sink, 'seq', integer(place.seq))
 }
 
 /** The kinds that are about one round of a call. */
 const ROUNDS: ReadonlySet<EntryKind> = new Set<EntryKind>(['call', 'intent', 'outcome'])
 
-function afterHash(draft: Draft): string[] {
-  const out: string[] = []
-  putText(out, 'trace', draft.trace)
-  putText(out, 'transport', draft.transport)
-  out.push(`"ts":${integer(draft.ts)}`, `"v":${FORMAT_VERSION}`, `"verdict":"${draft.verdict}"`)
-  return out
+function putAfterHash(sink: Sink, draft: Draft): void {
+  putText(sink, 'trace', draft.trace)
+  putText(sink, 'transport', draft.transport)
+  put(sink, 'ts', integer(draft.ts))
+  put(sink, 'v', String(FORMAT_VERSION))
+  put(sink, 'verdict', `"${draft.verdict}"`)
 }
 
 function factsText(facts: Draft['facts']): string {
   if (facts === null) return 'null'
-  const out: string[] = []
-  putText(out, 'definition', facts.definition)
-  putText(out, 'pin', facts.pin)
-  return `{${out.join(',')}}`
+  const sink = sinkOf([])
+  putText(sink, 'definition', facts.definition)
+  putText(sink, 'pin', facts.pin)
+  return `{${sink.out.join(',')}}`
 }
 
-function putFailures(out: string[], failures: Draft['failures']): void {
-  const texts: string[] = []
-  for (const failure of failures.slice(0, ENTRY_LIMITS.failures)) {
-    const one: string[] = []
+function putFailures(sink: Sink, failures: Draft['failures']): void {
+  const texts = failures.slice(0, ENTRY_LIMITS.failures).map((failure) => {
+    const one = sinkOf([])
     putText(one, 'field', failure.field, ENTRY_LIMITS.pointer)
     putText(one, 'rule', failure.rule, ENTRY_LIMITS.pointer)
-    texts.push(`{${one.join(',')}}`)
-  }
-  out.push(`"failures":[${texts.join(',')}]`)
-  if (failures.length > texts.length) out.push(`"failures_cut":${failures.length}`)
+    return `{${one.out.join(',')}}`
+  })
+  put(sink, 'failures', `[${texts.join(',')}]`)
+  if (failures.length > texts.length) put(sink, 'failures_cut', String(failures.length))
 }
 
-/** Adds the member and, where the text was encoded or cut, its marks `_b64` and `_cut`. */
+/** Adds the member and, where the text was encoded or cut, its marks. */
 function putText(
-  out: string[],
+  sink: Sink,
   key: string,
   text: string | null,
   limitBytes: number = ENTRY_LIMITS.name,
 ): void {
-  if (text === null) out.push(`"${key}":null`)
-  else if (text.length <= limitBytes && PLAIN.test(text)) out.push(`"${key}":"${text}"`)
-  else putOdd(out, key, text, limitBytes)
-}
-
-function putOdd(out: string[], key: string, text: string, limitBytes: number): void {
-  const bytes = Buffer.byteLength(text)
-  const kept = bytes <= limitBytes ? text : cut(text, limitBytes)
-  const plain = PRINTABLE.test(kept)
-  const shown = plain ? JSON.stringify(kept) : `"${Buffer.from(kept).toString('base64')}"`
-  out.push(`"${key}":${shown}`)
-  if (!plain) out.push(`"${key}_b64":true`)
-  if (bytes > limitBytes) out.push(`"${key}_cut":${bytes}`)
-}
-
-/** The longest beginning of `text` that is at most `limitBytes` of UTF-8 and ends at a code point. */
-function cut(text: string, limitBytes: number): string {
-  const bytes = Buffer.from(text.slice(0, limitBytes + 1))
-  let end = Math.min(limitBytes, bytes.length)
-  while (end > 0 && end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--
-  return bytes.toString('utf8', 0, end)
+  if (text === null) put(sink, key, 'null')
+  else if (text.length <= limitBytes && PLAIN.test(text)) put(sink, key, `"${text}"`)
+  else for (const [mark, json] of textParts(text, limitBytes)) put(sink, `${key}${mark}`, json)
 }
 
 function integer(value: number | null): string {
   if (value === null) return 'null'
   if (Number.isSafeInteger(value)) return String(value)
   throw new Fault('internal', 'a number that is no exact integer cannot be recorded')
-}
-
-/** Two sorted lists of members as one sorted text. */
-function merged(fixed: readonly string[], extras: readonly string[]): string {
-  if (extras.length === 0) return fixed.join(',')
-  const out: string[] = []
-  let at = 0
-  for (const part of fixed) {
-    for (let extra = extras[at]; extra !== undefined && extra < part; extra = extras[++at]) {
-      out.push(extra)
-    }
-    out.push(part)
-  }
-  return out.concat(extras.slice(at)).join(',')
 }

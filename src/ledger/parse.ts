@@ -18,6 +18,7 @@ import {
   type EntryKind,
   type MemberType,
 } from './entry.ts'
+import { PRINTABLE } from './text.ts'
 
 /** Why a line is not a record, or not the next one; a closed list, pinned by the vectors.
  *  `bytes`: a byte outside 0x20..0x7E, an escape other than `\"` and `\\`, or a line past the limit;
@@ -90,7 +91,6 @@ export function asEntry(value: JsonObject): Entry | Problem {
 const LINE_LIMITS: JsonLimits = { ...REQUEST_LIMITS, bytes: ENTRY_LIMITS.line }
 const RECORD_DEPTH = 4
 const MEMBER_NAME = /^[a-z][a-z0-9_]*$/
-const PRINTABLE = /^[\x20-\x7e]*$/
 
 function onlyRecordBytes(line: string): boolean {
   if (!PRINTABLE.test(line)) return false

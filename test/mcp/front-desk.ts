@@ -54,6 +54,8 @@ export type Desk = {
   lines(): readonly string[]
   /** Waits for the first message of which `is` holds. */
   wait(is: (message: Heard) => boolean): Promise<Heard>
+  /** Waits until `is` holds. */
+  until(what: string, is: () => boolean): Promise<void>
   /** Sends a modern request and waits for its response. */
   modern(method: string, params?: object, meta?: object): Promise<Heard>
   /** Sends a request as it is and waits for its response. */
@@ -162,22 +164,18 @@ function driver(
   const heard = (): readonly Heard[] => seen.written.map((line) => JSON.parse(line) as Heard)
   const say = (line: unknown): void =>
     session.receive(Buffer.from(typeof line === 'string' ? line : JSON.stringify(line)))
-  const wait = async (is: (message: Heard) => boolean): Promise<Heard> => {
-    const until = Date.now() + PATIENCE_MS
-    for (;;) {
-      const found = heard().find(is)
-      if (found !== undefined) return found
-      assert.ok(Date.now() < until, `not heard in ${JSON.stringify(heard())}`)
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, 500)
-        const wake = (): void => {
-          seen.waiting.delete(wake)
-          clearTimeout(timer)
-          resolve()
-        }
-        seen.waiting.add(wake)
-      })
+  const until = async (what: string, is: () => boolean): Promise<void> => {
+    const end = Date.now() + PATIENCE_MS
+    while (!is()) {
+      assert.ok(Date.now() < end, `not within ${PATIENCE_MS} ms: ${what}`)
+      await pause(seen.waiting)
     }
+  }
+  const wait = async (is: (message: Heard) => boolean): Promise<Heard> => {
+    await until('a message', () => heard().some(is))
+    const found = heard().find(is)
+    assert.ok(found !== undefined)
+    return found
   }
   const ask = (method: string, params: object | undefined): Promise<Heard> => {
     const mine = ++id
@@ -190,6 +188,7 @@ function driver(
     heard,
     lines: () => seen.written,
     wait,
+    until,
     modern: (method, params = {}, meta = {}) =>
       ask(method, { ...params, _meta: { ...META26, ...meta } }),
     legacy: ask,
@@ -210,6 +209,18 @@ function driver(
     told: () => seen.said,
   }
 }
+
+/** Until the next message, or a moment. */
+const pause = (waiting: Set<() => void>): Promise<void> =>
+  new Promise((resolve) => {
+    const wake = (): void => {
+      waiting.delete(wake)
+      clearTimeout(timer)
+      resolve()
+    }
+    const timer = setTimeout(wake, 20)
+    waiting.add(wake)
+  })
 
 function configOf({ upstreams = { up: [] }, profile, tools }: Setup): object {
   const names = Object.keys(upstreams)

@@ -68,6 +68,23 @@ test('a probe does not pin the connection: initialize may follow, each request s
   }
 })
 
+test('what follows initialize without waiting is read as its session and answered after it', async (t) => {
+  const desk = await open(t)
+  desk.say({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'initialize',
+    params: { protocolVersion: '2025-06-18' },
+  })
+  desk.say({ jsonrpc: '2.0', id: 2, method: 'ping' })
+  desk.say({ jsonrpc: '2.0', id: 3, method: 'tools/call', params: call('echo', { text: 'x' }) })
+  assert.equal(textOf(await desk.wait(({ id }) => id === 3)), 'x')
+  assert.deepEqual(
+    desk.heard().map(({ id }) => id),
+    [1, 2, 3],
+  )
+})
+
 test('every refusal of a message has its record before its answer', async (t) => {
   const desk = await open(t)
   const lines: readonly (readonly [string, number])[] = [
@@ -181,6 +198,33 @@ test('a cancelled call is not answered and its id is free again', async (t) => {
   assert.equal(desk.heard().filter(({ id }) => id === 101).length, 1)
 })
 
+test('after a cancellation nothing more is said, also of what goes on', async (t) => {
+  const desk = await open(t, { profile: { allow: ['up/progress', 'up/echo'] } })
+  await desk.greet()
+  const values = [1, 2, 3, 4, 5, 6]
+  desk.say({
+    jsonrpc: '2.0',
+    id: 5,
+    method: 'tools/call',
+    params: { ...call('progress', { values, ms: 60 }), _meta: { progressToken: 'p' } },
+  })
+  await desk.wait(({ method }) => method === 'notifications/progress')
+  desk.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 5 } })
+  const said = desk.heard().length
+  for (const id of [6, 6]) {
+    desk.say({ jsonrpc: '2.0', id, method: 'tools/list' })
+    desk.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } })
+  }
+  // The mutation runs to its end and is recorded.
+  await desk.front.drain()
+  assert.equal(desk.heard().length, said)
+  const closed = desk.audit().filter(({ kind }) => kind === 'outcome')
+  assert.deepEqual(
+    closed.map(({ outcome, code }) => [outcome, code]),
+    [['answered', 'cancelled']],
+  )
+})
+
 test('progress and logs reach who asked, before the response, and nobody else', async (t) => {
   const desk = await open(t, { profile: { allow: ['up/progress', 'up/log'] } })
   const values = call('progress', { values: [1, 5, 5, 3] })
@@ -224,19 +268,35 @@ test('progress and logs reach who asked, before the response, and nobody else', 
 })
 
 test('a changed list is told to a session once, and only if its own view changed', async (t) => {
+  let looks = 0
   const desk = await open(t, {
     profile: { allow: ['up/change', 'up/echo', 'up/new_tool'] },
+    coat: (doors) => ({
+      ...doors,
+      upstreams: {
+        ...doors.upstreams,
+        async list(upstream, kind) {
+          const listed = await doors.upstreams.list(upstream, kind)
+          if (listed.items.some(({ name }) => name === 'hidden_tool')) looks++
+          return listed
+        },
+      },
+    }),
   })
   await desk.greet()
   const tool = (name: string): object => ({ name, inputSchema: { type: 'object' } })
   await desk.legacy('tools/list')
-  const change = (added: string): Promise<Heard> =>
-    desk.legacy('tools/call', call('change', { tools: [tool(added)], times: 50, ms: 200 }))
+  const change = (...added: string[]): Promise<Heard> =>
+    desk.legacy('tools/call', call('change', { tools: added.map(tool), times: 50, ms: 200 }))
   await change('hidden_tool')
-  await change('new_tool')
-  await desk.wait(({ method }) => method === 'notifications/tools/list_changed')
+  await desk.until('the hidden change to be looked at', () => looks > 0)
+  const { id } = await change('hidden_tool', 'new_tool')
+  const isNotice = ({ method }: Heard): boolean => method === 'notifications/tools/list_changed'
+  await desk.until('a notice after the second change', () => {
+    const heard = desk.heard()
+    return heard.findLastIndex(isNotice) > heard.findIndex((one) => one.id === id)
+  })
   assert.deepEqual(names(await desk.legacy('tools/list')), ['echo', 'change', 'new_tool'])
-  await desk.legacy('tools/list')
   const told = desk.heard().filter(({ method }) => method !== undefined)
   assert.equal(told.length, 1, JSON.stringify(told))
 })

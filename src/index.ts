@@ -7,7 +7,7 @@ import { canonical } from './canonical.ts'
 import { processIo } from './cli/io.ts'
 import { lookup, readSource } from './cli/place.ts'
 import { exitStatus, Fault } from './fault.ts'
-import { object } from './json.ts'
+import { type JsonObject, object } from './json.ts'
 import { type Config, loadConfig } from './policy/config.ts'
 import { declared } from './policy/decide.ts'
 import { type ConfigFault, faultLine, type Source } from './policy/position.ts'
@@ -82,15 +82,15 @@ async function configOf(
     typeof policy === 'string'
       ? readSource(policy, process.cwd())
       : { file: 'policy', text: policy.text }
-  const contracts = Object.entries(tools).map(([name, contract]) => [
-    `${server}/${name}`,
-    object({ effect: contract.effect, key: keyOf(contract) }),
-  ])
+  const contracts: Record<string, JsonObject> = {}
+  for (const [name, contract] of Object.entries(tools)) {
+    contracts[`${server}/${name}`] = object({ effect: contract.effect, key: keyOf(contract) })
+  }
   const main = object({
     version: 2,
     policy: source.file,
     upstreams: object({ [server]: object({ command: ['in-process'] }) }),
-    tools: object(Object.fromEntries(contracts)),
+    tools: object(contracts),
   })
   const io = { ...processIo(), err: say }
   const loaded = await loadConfig({ file: 'createGate', text: canonical(main) }, source, lookup(io))
@@ -99,7 +99,7 @@ async function configOf(
   return loaded.config
 }
 
-const keyOf = ({ key }: Contract): ReturnType<typeof object> | undefined =>
+const keyOf = ({ key }: Contract): JsonObject | undefined =>
   key === undefined ? undefined : object({ at: key.at, honoured: key.honoured })
 
 const linesOf = (faults: readonly ConfigFault[]): string =>

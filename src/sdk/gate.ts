@@ -18,7 +18,7 @@ export type Gate = {
   /** The items of this list that the client may see, as they are advertised to it. */
   list(kind: ListKind, inside: Inside): Promise<readonly JsonObject[]>
   /** Ends the gate: new calls are refused, running ones are waited for (5 s by default), the lease ends, the
-   *  ledger closes. A call that still runs then is found `unknown` by the next start. */
+   *  ledger closes. May be called again. A call that still runs then is found `unknown` by the next start. */
   stop(): Promise<void>
 }
 
@@ -42,12 +42,12 @@ export function gateOf(post: Post, shared: Omit<Doors, 'upstreams'>): Gate {
   const { server, client } = post
   const doors = (inside: Inside): Doors => ({ ...shared, upstreams: inProcess(server, inside) })
   const running = new Set<Promise<Reply>>()
-  let stopping = false
+  let stopped: Promise<void> | undefined
 
   async function decided(wish: Wish, through: Doors): Promise<Reply> {
     const made = callOf(server, client, wish, shared.clock.nowUs())
     if (made === null) return malformed(wish.method, client, through)
-    if (stopping) return turnAway(made, 'draining', through)
+    if (stopped !== undefined) return turnAway(made, 'draining', through)
     if (running.size >= post.calls) return turnAway(made, 'too_many_calls', through)
     const reply = handle(made, through, { watch: NOWHERE, signal: wish.signal })
     running.add(reply)
@@ -56,6 +56,11 @@ export function gateOf(post: Post, shared: Omit<Doors, 'upstreams'>): Gate {
     } finally {
       running.delete(reply)
     }
+  }
+
+  async function stop(): Promise<void> {
+    await settledWithin(running, post.drainMs)
+    await shared.store.stop()
   }
 
   return {
@@ -71,10 +76,9 @@ export function gateOf(post: Post, shared: Omit<Doors, 'upstreams'>): Gate {
       const { shown } = await list(client, kind, doors(inside))
       return shown.map((one) => one.definition.value)
     },
-    async stop() {
-      stopping = true
-      await settledWithin(running, post.drainMs)
-      await shared.store.stop()
+    stop() {
+      stopped ??= stop()
+      return stopped
     },
   }
 }

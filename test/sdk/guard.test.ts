@@ -321,7 +321,7 @@ profiles:
 
 test('a gate that has stopped lets nothing through', async () => {
   const place = await bench(guard)
-  await place.gate.stop()
+  await Promise.all([place.gate.stop(), place.gate.stop()])
   const { error } = await place.call('write_note', { request_id: 'req-00000001', text: 'a' })
   assert.equal(error?.code, -32603)
   assert.deepEqual(place.ran, [])

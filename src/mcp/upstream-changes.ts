@@ -32,11 +32,14 @@ export function listen(connection: Connection, waitMs: number = MIN_LISTEN_MS): 
   })
   if (Object.keys(notifications).length === 0) return
   const params = object({ notifications })
+  const again = (): void => {
+    setTimeout(() => listen(connection, Math.min(2 * waitMs, MAX_LISTEN_MS)), waitMs).unref()
+  }
   wire.request('subscriptions/listen', () => outgoing(params, hop, null), {
+    // An error means that it cannot; a process that is gone listens anew when it is back.
     heard(said) {
-      // An error means that it cannot; a process that is gone listens anew when it is back.
-      if (said.kind !== 'result') return
-      setTimeout(() => listen(connection, Math.min(2 * waitMs, MAX_LISTEN_MS)), waitMs).unref()
+      if (said.kind === 'result') again()
     },
+    ended: again,
   })
 }

@@ -11,6 +11,8 @@ import { answerOf, type Heard, idOf } from './upstream-heard.ts'
 export type Waiter = {
   readonly heard: (heard: Heard) => void
   readonly progress?: (params: JsonObject) => void
+  /** The server ended it without an answer, which it may do to a subscription only. */
+  readonly ended?: () => void
 }
 
 /** One request under way. */
@@ -178,6 +180,7 @@ function take(talk: Talk, value: Json, text: string | null): void {
     const given = isObject(params) ? params : object({})
     if (id !== undefined) asked(talk, id, method)
     else if (method === 'notifications/progress') progress(talk, given)
+    else if (method === 'notifications/cancelled') ended(talk, given)
     else talk.notified(method, given)
     return
   }
@@ -210,6 +213,14 @@ function progress({ pending }: Talk, params: JsonObject): void {
   if (waiting === undefined || !(value > waiting.last)) return
   waiting.last = value
   waiting.waiter.progress?.(params)
+}
+
+function ended({ pending }: Talk, params: JsonObject): void {
+  const { requestId: id } = params
+  const waiting = typeof id === 'number' ? pending.get(id) : undefined
+  if (typeof id !== 'number' || waiting?.waiter.ended === undefined) return
+  pending.delete(id)
+  waiting.waiter.ended()
 }
 
 function asked(talk: Talk, id: Json, method: string): void {

@@ -326,3 +326,50 @@ test('a flood of notifications costs neither the answer nor the memory', async (
   assert.ok(process.memoryUsage().rss - before < 200 * 1024 * 1024)
   assert.ok(user + system < 5_000_000, `${user + system} us of processor`)
 })
+
+test('a call that waits in the queue is taken back when it is cancelled', async (t) => {
+  const rig = start(t, [config('s', { command: [process.execPath, '-e', STONE], callMs: 20_000 })])
+  await rig.hello('s')
+  const text = 'x'.repeat(1024 * 1024)
+  const stop = new AbortController()
+  const signal = stop.signal
+  const made = Array.from({ length: 10 }, () => call(rig, 'echo', { text }, { signal }))
+  stop.abort()
+  const last = await made.at(-1)
+  assert.deepEqual([last?.kind, last?.kind === 'unsent' && last.code], ['unsent', 'cancelled'])
+})
+
+test('a line of 700 MB from a server costs its call and no memory', async (t) => {
+  const rig = start(t, [config('s', { command: [process.execPath, '-e', GIANT], era: 'legacy' })])
+  await rig.hello('s')
+  const before = process.memoryUsage().rss
+  let peak = 0
+  const look = setInterval(() => {
+    peak = Math.max(peak, process.memoryUsage().rss)
+  }, 20)
+  const made = await call(rig, 'echo', {})
+  clearInterval(look)
+  assert.deepEqual([made.kind, made.kind === 'unknown' && made.code], ['unknown', 'answer_refused'])
+  assert.match(made.kind === 'unknown' ? made.why : '', /has 73[0-9]{7} bytes/)
+  assert.ok(peak - before < 200 * 1024 * 1024, `${peak - before} bytes more`)
+  assert.equal(textOf(await call(rig, 'echo', {})), 'small')
+})
+
+/** A server whose first answer to a call is one line of 700 MB. */
+const GIANT = `
+let giant = true
+const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n')
+require('node:readline').createInterface({ input: process.stdin }).on('line', async (line) => {
+  const { id, method } = JSON.parse(line)
+  if (method === 'initialize') say({ id, result: { protocolVersion: '2025-11-25', capabilities: {} } })
+  if (method !== 'tools/call') return
+  if (!giant) return say({ id, result: { content: [{ type: 'text', text: 'small' }] } })
+  giant = false
+  const chunk = Buffer.alloc(1024 * 1024, 'x')
+  process.stdout.write('{"jsonrpc":"2.0","id":' + id + ',"result":{"x":"')
+  for (let n = 0; n < 700; n++) {
+    if (!process.stdout.write(chunk)) await new Promise((done) => process.stdout.once('drain', done))
+  }
+  process.stdout.write('"}}\\n')
+})
+`

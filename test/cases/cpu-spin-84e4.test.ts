@@ -1,7 +1,7 @@
 // Broken pipes and endless floods do not turn into a busy loop.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Gate, LONG, startGate, within } from './harness.ts'
@@ -34,57 +34,60 @@ async function ends(gate: Gate, signal: NodeJS.Signals): Promise<void> {
   await within(`the exit on ${signal}`, gate.exit, TERM_MS)
 }
 
-for (const era of ERAS) {
-  test(`${era}: when nobody reads stdout any more, the session ends`, async (t) => {
-    const gate = await startGate(t, { era })
-    await gate.call('drip', { ms: FLOOD_MS })
-    gate.child.stdout?.destroy()
-    // A notice or an answer meets the broken pipe.
-    await gate.post({ jsonrpc: '2.0', id: 1, method: 'ping' })
-    await within('the exit', gate.exit, 5_000)
-    for (const { pid } of gate.starts()) assert.ok(!isRunning(pid))
-    assert.equal(gate.audit().at(-1)?.kind, 'stop')
-  })
+// They mostly wait, so they wait together.
+describe('at once', { concurrency: 2 }, () => {
+  for (const era of ERAS) {
+    test(`${era}: when nobody reads stdout any more, the session ends`, async (t) => {
+      const gate = await startGate(t, { era })
+      await gate.call('drip', { ms: FLOOD_MS })
+      gate.child.stdout?.destroy()
+      // A notice or an answer meets the broken pipe.
+      await gate.post({ jsonrpc: '2.0', id: 1, method: 'ping' })
+      await within('the exit', gate.exit, 5_000)
+      for (const { pid } of gate.starts()) assert.ok(!isRunning(pid))
+      assert.equal(gate.audit().at(-1)?.kind, 'stop')
+    })
 
-  test(`${era}: when nobody reads stderr any more, it goes on calmly`, async (t) => {
-    const gate = await startGate(t, { era })
-    await gate.call('babble', { ms: FLOOD_MS, text: 'words '.repeat(20) })
-    gate.child.stderr?.destroy()
-    await calm(gate)
-    assert.equal(textOf(await gate.call('echo', { text: 'here' })), 'here')
-    await ends(gate, 'SIGTERM')
-  })
+    test(`${era}: when nobody reads stderr any more, it goes on calmly`, async (t) => {
+      const gate = await startGate(t, { era })
+      await gate.call('babble', { ms: FLOOD_MS, text: 'words '.repeat(20) })
+      gate.child.stderr?.destroy()
+      await calm(gate)
+      assert.equal(textOf(await gate.call('echo', { text: 'here' })), 'here')
+      await ends(gate, 'SIGTERM')
+    })
 
-  test(`${era}: with both closed it is gone`, async (t) => {
-    const gate = await startGate(t, { era })
-    await gate.call('babble', { ms: FLOOD_MS, text: 'words' })
-    gate.child.stdout?.destroy()
-    gate.child.stderr?.destroy()
-    await gate.post({ jsonrpc: '2.0', id: 1, method: 'ping' })
-    await within('the exit', gate.exit, 5_000)
-    gate.audit()
-  })
+    test(`${era}: with both closed it is gone`, async (t) => {
+      const gate = await startGate(t, { era })
+      await gate.call('babble', { ms: FLOOD_MS, text: 'words' })
+      gate.child.stdout?.destroy()
+      gate.child.stderr?.destroy()
+      await gate.post({ jsonrpc: '2.0', id: 1, method: 'ping' })
+      await within('the exit', gate.exit, 5_000)
+      gate.audit()
+    })
 
-  test(`${era}: an upstream that closes its stdin and floods is ended, and nothing spins`, async (t) => {
-    const gate = await startGate(t, { era })
-    await gate.call('drip', { ms: FLOOD_MS })
-    await gate.call('babble', { ms: FLOOD_MS, text: 'words' })
-    await gate.call('shut')
-    const [first] = gate.starts()
-    await gate.call('echo', { text: 'meets the closed pipe' })
-    await calm(gate)
-    assert.ok(!isRunning(first?.pid ?? 0), 'the useless upstream still runs')
-    await ends(gate, 'SIGTERM')
-  })
+    test(`${era}: an upstream that closes its stdin and floods is ended, and nothing spins`, async (t) => {
+      const gate = await startGate(t, { era })
+      await gate.call('drip', { ms: FLOOD_MS })
+      await gate.call('babble', { ms: FLOOD_MS, text: 'words' })
+      await gate.call('shut')
+      const [first] = gate.starts()
+      await gate.call('echo', { text: 'meets the closed pipe' })
+      await calm(gate)
+      assert.ok(!isRunning(first?.pid ?? 0), 'the useless upstream still runs')
+      await ends(gate, 'SIGTERM')
+    })
 
-  test(`${era}: a flooding upstream costs a bounded log, and SIGTERM works at once`, async (t) => {
-    const gate = await startGate(t, { era })
-    await gate.call('babble', { ms: 1, text: 'x'.repeat(2_000) })
-    await sleep(WATCH_MS)
-    // Two megabytes a second are said; of each second a share is shown and the rest counted.
-    const most = SHOWN_A_SECOND * (WATCH_MS / 1_000 + 2)
-    assert.ok(gate.errors().length < most, `${gate.errors().length} bytes on stderr`)
-    assert.match(gate.errors(), /x{1000}/)
-    await ends(gate, 'SIGTERM')
-  })
-}
+    test(`${era}: a flooding upstream costs a bounded log, and SIGTERM works at once`, async (t) => {
+      const gate = await startGate(t, { era })
+      await gate.call('babble', { ms: 1, text: 'x'.repeat(2_000) })
+      await sleep(WATCH_MS)
+      // Two megabytes a second are said; of each second a share is shown and the rest counted.
+      const most = SHOWN_A_SECOND * (WATCH_MS / 1_000 + 2)
+      assert.ok(gate.errors().length < most, `${gate.errors().length} bytes on stderr`)
+      assert.match(gate.errors(), /x{1000}/)
+      await ends(gate, 'SIGTERM')
+    })
+  }
+})

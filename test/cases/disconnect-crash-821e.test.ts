@@ -1,7 +1,7 @@
 // An upstream that closes its input, or answers what nobody waits for, does not take the gateway down.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 
 import { type Gate, LONG, startGate } from './harness.ts'
 import { ERAS, eventually, type Message, request, textOf } from './wire.ts'
@@ -67,81 +67,89 @@ const LEAVER = [
    setTimeout(() => process.exit(0), 1000)`,
 ]
 
-for (const era of ERAS) {
-  for (const mode of ['twice', 'stray']) {
-    test(`${era}: answers of mode "${mode}" complete each call once`, async (t) => {
-      const gate = await startGate(t, {
-        era,
-        upstreams: { odd: { flags: ['--answer', mode] }, ok: {} },
+// They mostly wait, so they wait together.
+describe('at once', { concurrency: 4 }, () => {
+  for (const era of ERAS) {
+    for (const mode of ['twice', 'stray']) {
+      test(`${era}: answers of mode "${mode}" complete each call once`, async (t) => {
+        const gate = await startGate(t, {
+          era,
+          upstreams: { odd: { flags: ['--answer', mode] }, ok: {} },
+        })
+        const answers = await beside(gate, (n) => gate.call('odd__echo', { text: String(n) }))
+        assert.deepEqual(
+          answers.map(textOf),
+          answers.map((_, n) => String(n)),
+        )
+        assert.equal(gate.starts('odd').length, 1)
       })
-      const answers = await beside(gate, (n) => gate.call('odd__echo', { text: String(n) }))
-      assert.deepEqual(
-        answers.map(textOf),
-        answers.map((_, n) => String(n)),
+    }
+
+    test(`${era}: an answer that comes before the request was written whole counts`, async (t) => {
+      const gate = await startGate(t, { era, upstreams: { odd: { flags: ['--early'] }, ok: {} } })
+      const text = 'x'.repeat(300_000)
+      const answers = await beside(gate, () => gate.call('odd__echo', { text }))
+      assert.ok(answers.every((one) => ['early', text].includes(textOf(one))))
+      assert.ok(
+        answers.some((one) => textOf(one) === 'early'),
+        'nothing was answered early',
       )
-      assert.equal(gate.starts('odd').length, 1)
+    })
+
+    test(`${era}: a closed stdin is an upstream that failed, and it is started again`, async (t) => {
+      const gate = await startGate(t, { era, upstreams: { odd: {}, ok: {} } })
+      assert.equal(textOf(await gate.call('odd__shut')), 'shut')
+      await beside(gate, (n) => gate.call('odd__echo', { text: String(n) }))
+      await eventually('the second start', () => gate.starts('odd').length >= 2)
+      assert.ok(gate.starts('odd').length <= 4)
     })
   }
+})
 
-  test(`${era}: an answer that comes before the request was written whole counts`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { odd: { flags: ['--early'] }, ok: {} } })
-    const text = 'x'.repeat(300_000)
-    const answers = await beside(gate, () => gate.call('odd__echo', { text }))
-    assert.ok(answers.every((one) => ['early', text].includes(textOf(one))))
-    assert.ok(
-      answers.some((one) => textOf(one) === 'early'),
-      'nothing was answered early',
-    )
-  })
+describe('then at once', { concurrency: 4 }, () => {
+  for (const era of ERAS) {
+    test(`${era}: answers after the client left, or stopped waiting, are recorded and told to nobody`, async (t) => {
+      const gate = await startGate(t, { era, upstreams: { odd: {}, ok: {} } })
+      await gate.call('odd__echo', { text: 'warm' })
+      for (let n = 0; n < 10; n++) {
+        const slow = { name: 'odd__after', arguments: { ms: 300, label: String(n) } }
+        await gate.post(request(era, `left ${n}`, 'tools/call', slow))
+        await gate.post({
+          jsonrpc: '2.0',
+          method: 'notifications/cancelled',
+          params: { requestId: `left ${n}` },
+        })
+      }
+      await healthy(gate)
+      await eventually(
+        'all outcomes',
+        () =>
+          gate.audit().filter(({ kind, name }) => kind === 'outcome' && name === 'odd__after')
+            .length >=
+          gate.audit().filter(({ kind, name }) => kind === 'intent' && name === 'odd__after')
+            .length,
+      )
+      assert.ok(!gate.messages().some(({ id }) => String(id).startsWith('left')))
+      for (let n = 0; n < 5; n++) {
+        const last = { name: 'odd__after', arguments: { ms: 200, label: String(n) } }
+        await gate.post(request(era, `last ${n}`, 'tools/call', last))
+      }
+      assert.deepEqual(await gate.stop(), { code: 0, signal: null })
+      settled(gate)
+    })
 
-  test(`${era}: a closed stdin is an upstream that failed, and it is started again`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { odd: {}, ok: {} } })
-    assert.equal(textOf(await gate.call('odd__shut')), 'shut')
-    await beside(gate, (n) => gate.call('odd__echo', { text: String(n) }))
-    await eventually('the second start', () => gate.starts('odd').length >= 2)
-    assert.ok(gate.starts('odd').length <= 4)
-  })
-
-  test(`${era}: answers after the client left, or stopped waiting, are recorded and told to nobody`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { odd: {}, ok: {} } })
-    await gate.call('odd__echo', { text: 'warm' })
-    for (let n = 0; n < 10; n++) {
-      const slow = { name: 'odd__after', arguments: { ms: 300, label: String(n) } }
-      await gate.post(request(era, `left ${n}`, 'tools/call', slow))
-      await gate.post({
-        jsonrpc: '2.0',
-        method: 'notifications/cancelled',
-        params: { requestId: `left ${n}` },
-      })
-    }
-    await healthy(gate)
-    await eventually(
-      'all outcomes',
-      () =>
-        gate.audit().filter(({ kind, name }) => kind === 'outcome' && name === 'odd__after')
-          .length >=
-        gate.audit().filter(({ kind, name }) => kind === 'intent' && name === 'odd__after').length,
-    )
-    assert.ok(!gate.messages().some(({ id }) => String(id).startsWith('left')))
-    for (let n = 0; n < 5; n++) {
-      const last = { name: 'odd__after', arguments: { ms: 200, label: String(n) } }
-      await gate.post(request(era, `last ${n}`, 'tools/call', last))
-    }
-    assert.deepEqual(await gate.stop(), { code: 0, signal: null })
-    settled(gate)
-  })
-
-  test(`${era}: what is written after a wrapper's exit harms nobody`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { odd: { wrap: LEAVER }, ok: {} } })
-    await gate.call('odd__echo', { text: 'first' })
-    const begun = Date.now()
-    while (Date.now() - begun < 1_500) {
-      const answer = await gate.call('odd__after', { ms: 50, label: 'x' })
-      assert.ok(answer.result !== undefined)
-    }
-    await healthy(gate)
-    settled(gate)
-  })
-}
+    test(`${era}: what is written after a wrapper's exit harms nobody`, async (t) => {
+      const gate = await startGate(t, { era, upstreams: { odd: { wrap: LEAVER }, ok: {} } })
+      await gate.call('odd__echo', { text: 'first' })
+      const begun = Date.now()
+      while (Date.now() - begun < 1_500) {
+        const answer = await gate.call('odd__after', { ms: 50, label: 'x' })
+        assert.ok(answer.result !== undefined)
+      }
+      await healthy(gate)
+      settled(gate)
+    })
+  }
+})
 
 test('over HTTP', { todo: 'part 2' })

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Gate, LONG, startGate } from './harness.ts'
@@ -12,8 +12,8 @@ import { children, descriptors } from './proc.ts'
 import { ERAS, eventually, refusalCode, textOf } from './wire.ts'
 
 /** Calls, and the time over which they are spread. */
-const CALLS = LONG ? 2_000 : 60
-const OVER_MS = LONG ? 120_000 : 6_000
+const CALLS = LONG ? 2_000 : 30
+const OVER_MS = LONG ? 120_000 : 1_500
 /** Descriptors by which two counts may differ: one child's pipes, a file just being written. */
 const SLACK = 4
 
@@ -27,78 +27,85 @@ async function untilUp(gate: Gate, withinMs: number): Promise<void> {
   }
 }
 
-for (const era of ERAS) {
-  test(`${era}: descriptors stay flat while an upstream exits after each call`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { up: { flags: ['--crash-after', '1'] } } })
-    await gate.call('echo', { text: 'first' })
-    await gate.call('echo', { text: 'second' })
-    const before = descriptors(gate.pid).size
-    for (let n = 0; n < CALLS; n++) {
-      const answer = await gate.call('echo', { text: String(n) })
-      assert.ok(answer.result !== undefined, JSON.stringify(answer))
-      await sleep(OVER_MS / CALLS)
-    }
-    assert.ok(gate.starts().length >= 3, 'it was never started again')
-    const after = descriptors(gate.pid)
-    assert.ok(
-      after.size <= before + SLACK,
-      `${before} before, ${after.size} after: ${[...after.values()].join(' ')}`,
-    )
-    assert.ok(children(gate.pid).length <= 1, 'dead children are left')
-  })
-
-  test(`${era}: a moved audit file is noticed, recorded and rebuilt, and not kept open`, async (t) => {
-    const gate = await startGate(t, { era })
-    await gate.call('echo', { text: 'before' })
-    const file = join(gate.folder, 'state', 'audit.jsonl')
-    const moved = join(gate.folder, 'moved.jsonl')
-    const old = readFileSync(file, 'utf8')
-    renameSync(file, moved)
-    await eventually('the log is there again', () => existsSync(file), 2_500)
-    assert.equal(textOf(await gate.call('echo', { text: 'after' })), 'after')
-    await gate.record('the move', ({ kind }) => kind === 'recovery')
-    assert.ok(readFileSync(file, 'utf8').startsWith(old), 'the log does not begin as before')
-    const open = [...descriptors(gate.pid).values()]
-    assert.deepEqual(
-      open.filter((path) => path === moved || path.endsWith('(deleted)')),
-      [],
-    )
-  })
-
-  test(`${era}: a lack of descriptors fails calls and is over when they are free`, async (t) => {
-    const gate = await startGate(t, { era })
-    await gate.call('echo', { text: 'up' })
-    // Whatever is opened from now on gets a number from 3 on, which is too high.
-    limitFiles(gate.pid, 3)
-    await gate.call('crash', { when: 'before' })
-    const failed = await gate.call('echo', { text: 'no descriptors' })
-    assert.equal(refusalCode(failed), 'upstream_down')
-    limitFiles(gate.pid, 4_096)
-    await untilUp(gate, 15_000)
-    gate.audit()
-  })
-
-  test(`${era}: a child inherits its three pipes and nothing else`, async (t) => {
-    const gate = await startGate(t, { era })
-    await gate.call('echo', { text: 'up' })
-    const state = join(gate.folder, 'state')
-    assert.ok([...descriptors(gate.pid).values()].some((path) => path.startsWith(state)))
-    // What the test itself was started with is not the gateway's to keep back.
-    const given = new Set(descriptors(process.pid).values())
-    const ours = new Set(
-      [...descriptors(gate.pid).values()].filter(
-        (path) => !given.has(path) && path !== '/dev/null',
-      ),
-    )
-    for (const pid of children(gate.pid)) {
-      const held = descriptors(pid)
-      for (const [fd, path] of held) {
-        assert.ok(!path.startsWith(state), `the child holds ${path}`)
-        if (fd > 2) assert.ok(!ours.has(path), `descriptor ${fd} of the child is ours: ${path}`)
+// They mostly wait, so they wait together.
+describe('at once', { concurrency: 4 }, () => {
+  for (const era of ERAS) {
+    test(`${era}: descriptors stay flat while an upstream exits after each call`, async (t) => {
+      const gate = await startGate(t, { era, upstreams: { up: { flags: ['--crash-after', '1'] } } })
+      await gate.call('echo', { text: 'first' })
+      await gate.call('echo', { text: 'second' })
+      const before = descriptors(gate.pid).size
+      for (let n = 0; n < CALLS; n++) {
+        const answer = await gate.call('echo', { text: String(n) })
+        assert.ok(answer.result !== undefined, JSON.stringify(answer))
+        await sleep(OVER_MS / CALLS)
       }
-    }
-  })
-}
+      assert.ok(gate.starts().length >= 3, 'it was never started again')
+      const after = descriptors(gate.pid)
+      assert.ok(
+        after.size <= before + SLACK,
+        `${before} before, ${after.size} after: ${[...after.values()].join(' ')}`,
+      )
+      assert.ok(children(gate.pid).length <= 1, 'dead children are left')
+    })
+
+    test(`${era}: a moved audit file is noticed, recorded and rebuilt, and not kept open`, async (t) => {
+      const gate = await startGate(t, { era })
+      await gate.call('echo', { text: 'before' })
+      const file = join(gate.folder, 'state', 'audit.jsonl')
+      const moved = join(gate.folder, 'moved.jsonl')
+      const old = readFileSync(file, 'utf8')
+      renameSync(file, moved)
+      await eventually('the log is there again', () => existsSync(file), 2_500)
+      assert.equal(textOf(await gate.call('echo', { text: 'after' })), 'after')
+      await gate.record('the move', ({ kind }) => kind === 'recovery')
+      assert.ok(readFileSync(file, 'utf8').startsWith(old), 'the log does not begin as before')
+      const open = [...descriptors(gate.pid).values()]
+      assert.deepEqual(
+        open.filter((path) => path === moved || path.endsWith('(deleted)')),
+        [],
+      )
+    })
+  }
+})
+
+describe('then at once', { concurrency: 4 }, () => {
+  for (const era of ERAS) {
+    test(`${era}: a lack of descriptors fails calls and is over when they are free`, async (t) => {
+      const gate = await startGate(t, { era })
+      await gate.call('echo', { text: 'up' })
+      // Whatever is opened from now on gets a number from 3 on, which is too high.
+      limitFiles(gate.pid, 3)
+      await gate.call('crash', { when: 'before' })
+      const failed = await gate.call('echo', { text: 'no descriptors' })
+      assert.equal(refusalCode(failed), 'upstream_down')
+      limitFiles(gate.pid, 4_096)
+      await untilUp(gate, 15_000)
+      gate.audit()
+    })
+
+    test(`${era}: a child inherits its three pipes and nothing else`, async (t) => {
+      const gate = await startGate(t, { era })
+      await gate.call('echo', { text: 'up' })
+      const state = join(gate.folder, 'state')
+      assert.ok([...descriptors(gate.pid).values()].some((path) => path.startsWith(state)))
+      // What the test itself was started with is not the gateway's to keep back.
+      const given = new Set(descriptors(process.pid).values())
+      const ours = new Set(
+        [...descriptors(gate.pid).values()].filter(
+          (path) => !given.has(path) && path !== '/dev/null',
+        ),
+      )
+      for (const pid of children(gate.pid)) {
+        const held = descriptors(pid)
+        for (const [fd, path] of held) {
+          assert.ok(!path.startsWith(state), `the child holds ${path}`)
+          if (fd > 2) assert.ok(!ours.has(path), `descriptor ${fd} of the child is ours: ${path}`)
+        }
+      }
+    })
+  }
+})
 
 function limitFiles(pid: number, soft: number): void {
   execFileSync('prlimit', ['--pid', String(pid), `--nofile=${soft}:`])

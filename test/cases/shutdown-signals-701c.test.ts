@@ -1,7 +1,7 @@
 // SIGTERM with calls in flight drains or cancels them, closes the audit and escalates to stubborn upstreams.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Gate, startGate, within } from './harness.ts'
@@ -45,48 +45,53 @@ function settled(gate: Gate): void {
   for (const { pid } of gate.starts()) assert.ok(!isRunning(pid), 'an upstream was left behind')
 }
 
-for (const era of ERAS) {
-  test(`${era}: SIGTERM, then again: calls end, a deaf upstream is killed, the audit is whole`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { up: { flags: ['--deaf'] } } })
-    await inFlight(gate, era, 60_000)
-    gate.child.kill('SIGTERM')
-    await refused(gate)
-    const sent = echoes(gate)
-    await sleep(1_000)
-    gate.child.kill('SIGTERM')
-    const exit = await within('the exit', gate.exit, GONE_MS - 1_000)
-    assert.equal(exit.signal, null)
-    assert.equal(echoes(gate), sent, 'a call was sent during the drain')
-    for (const id of ['one', 'two']) {
-      const answer = gate.messages().find((one) => one.id === id)
-      if (answer !== undefined) assert.equal(answer.result?.isError, true)
-    }
-    settled(gate)
-    const outcomes = gate.audit().filter(({ kind, name }) => kind === 'outcome' && name === 'slow')
-    assert.deepEqual(
-      outcomes.map(({ outcome }) => outcome),
-      ['unknown', 'unknown'],
-    )
-  })
+// They mostly wait, so they wait together.
+describe('at once', { concurrency: 4 }, () => {
+  for (const era of ERAS) {
+    test(`${era}: SIGTERM, then again: calls end, a deaf upstream is killed, the audit is whole`, async (t) => {
+      const gate = await startGate(t, { era, upstreams: { up: { flags: ['--deaf'] } } })
+      await inFlight(gate, era, 60_000)
+      gate.child.kill('SIGTERM')
+      await refused(gate)
+      const sent = echoes(gate)
+      await sleep(1_000)
+      gate.child.kill('SIGTERM')
+      const exit = await within('the exit', gate.exit, GONE_MS - 1_000)
+      assert.equal(exit.signal, null)
+      assert.equal(echoes(gate), sent, 'a call was sent during the drain')
+      for (const id of ['one', 'two']) {
+        const answer = gate.messages().find((one) => one.id === id)
+        if (answer !== undefined) assert.equal(answer.result?.isError, true)
+      }
+      settled(gate)
+      const outcomes = gate
+        .audit()
+        .filter(({ kind, name }) => kind === 'outcome' && name === 'slow')
+      assert.deepEqual(
+        outcomes.map(({ outcome }) => outcome),
+        ['unknown', 'unknown'],
+      )
+    })
 
-  test(`${era}: a call that ends within the drain is answered`, async (t) => {
-    const gate = await startGate(t, { era })
-    await inFlight(gate, era, 700)
-    gate.child.kill('SIGINT')
-    const exit = await within('the exit', gate.exit, GONE_MS)
-    assert.equal(exit.signal, null)
-    for (const id of ['one', 'two']) assert.equal(textOf(await gate.answer(id)), 'done')
-    settled(gate)
-  })
+    test(`${era}: a call that ends within the drain is answered`, async (t) => {
+      const gate = await startGate(t, { era })
+      await inFlight(gate, era, 700)
+      gate.child.kill('SIGINT')
+      const exit = await within('the exit', gate.exit, GONE_MS)
+      assert.equal(exit.signal, null)
+      for (const id of ['one', 'two']) assert.equal(textOf(await gate.answer(id)), 'done')
+      settled(gate)
+    })
 
-  test(`${era}: the end of stdin alone ends everything, deaf upstreams and their children too`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { up: { flags: ['--deaf'] } } })
-    const grandchild = (await gate.call('spawn')).result?.structuredContent?.['pid'] as number
-    assert.ok(isRunning(grandchild))
-    assert.deepEqual(await gate.stop(GONE_MS), { code: 0, signal: null })
-    settled(gate)
-    await eventually('the end of the grandchild', () => !isRunning(grandchild), 2_000)
-  })
-}
+    test(`${era}: the end of stdin alone ends everything, deaf upstreams and their children too`, async (t) => {
+      const gate = await startGate(t, { era, upstreams: { up: { flags: ['--deaf'] } } })
+      const grandchild = (await gate.call('spawn')).result?.structuredContent?.['pid'] as number
+      assert.ok(isRunning(grandchild))
+      assert.deepEqual(await gate.stop(GONE_MS), { code: 0, signal: null })
+      settled(gate)
+      await eventually('the end of the grandchild', () => !isRunning(grandchild), 2_000)
+    })
+  }
+})
 
 test('over HTTP', { todo: 'part 2' })

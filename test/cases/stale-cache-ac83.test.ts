@@ -1,7 +1,7 @@
 // An empty or failed list during warm-up is not cached as the truth.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Gate, LONG, startGate } from './harness.ts'
@@ -23,50 +23,53 @@ async function list(gate: Gate): Promise<{ names: readonly string[]; ttlMs: unkn
 const asked = (gate: Gate): number =>
   gate.trace().filter(({ method }) => method === 'tools/list').length
 
-for (const era of ERAS) {
-  test(`${era}: an empty list heals by itself, without any notice`, async (t) => {
-    const flags = ['--tools', '8', '--no-list-changed', '--empty-for', String(WARM_UP_MS)]
-    const gate = await startGate(t, { era, upstreams: { up: { flags } }, allow })
-    const early = await list(gate)
-    assert.deepEqual(early.names, [])
-    if (era === 'modern') assert.ok((early.ttlMs as number) <= SHORT_TTL_MS)
-    const since = (): number => Date.now() - (gate.starts()[0]?.atMs ?? 0)
-    let late = await list(gate)
-    while (late.names.length < 8 && since() < HEALED_MS) {
-      await sleep(250)
-      late = await list(gate)
-    }
-    assert.deepEqual(late.names, EIGHT)
-    assert.ok(since() >= WARM_UP_MS)
-  })
-
-  test(`${era}: a tool that the stale list lacks is asked for once more, and works`, async (t) => {
-    const flags = ['--tools', '8', '--no-list-changed', '--empty-for', String(WARM_UP_MS)]
-    const gate = await startGate(t, { era, upstreams: { up: { flags } }, allow })
-    assert.deepEqual((await list(gate)).names, [])
-    await sleep(WARM_UP_MS + 100 - (Date.now() - (gate.starts()[0]?.atMs ?? 0)))
-    const before = asked(gate)
-    assert.equal(textOf(await gate.call('t003')), 't003')
-    assert.equal(asked(gate), before + 1)
-  })
-
-  test(`${era}: a list that failed once is not taken for an empty one`, async (t) => {
-    const gate = await startGate(t, {
-      era,
-      upstreams: { up: { flags: ['--tools', '8', '--list-fails', '1'] }, ok: {} },
-      allow: [...allow, 'ok/echo'],
+// They mostly wait, so they wait together.
+describe('at once', { concurrency: 4 }, () => {
+  for (const era of ERAS) {
+    test(`${era}: an empty list heals by itself, without any notice`, async (t) => {
+      const flags = ['--tools', '8', '--no-list-changed', '--empty-for', String(WARM_UP_MS)]
+      const gate = await startGate(t, { era, upstreams: { up: { flags } }, allow })
+      const early = await list(gate)
+      assert.deepEqual(early.names, [])
+      if (era === 'modern') assert.ok((early.ttlMs as number) <= SHORT_TTL_MS)
+      const since = (): number => Date.now() - (gate.starts()[0]?.atMs ?? 0)
+      let late = await list(gate)
+      while (late.names.length < 8 && since() < HEALED_MS) {
+        await sleep(250)
+        late = await list(gate)
+      }
+      assert.deepEqual(late.names, EIGHT)
+      assert.ok(since() >= WARM_UP_MS)
     })
-    const part = await list(gate)
-    assert.ok(part.names.includes('ok__echo'))
-    if (era === 'modern') assert.equal(part.ttlMs, 0)
-    const end = Date.now() + 5_000
-    let whole = part
-    while (whole.names.length < 9 && Date.now() < end) {
-      await sleep(200)
-      whole = await list(gate)
-    }
-    assert.equal(whole.names.length, 9)
-  })
-}
+
+    test(`${era}: a tool that the stale list lacks is asked for once more, and works`, async (t) => {
+      const flags = ['--tools', '8', '--no-list-changed', '--empty-for', String(WARM_UP_MS)]
+      const gate = await startGate(t, { era, upstreams: { up: { flags } }, allow })
+      assert.deepEqual((await list(gate)).names, [])
+      await sleep(WARM_UP_MS + 100 - (Date.now() - (gate.starts()[0]?.atMs ?? 0)))
+      const before = asked(gate)
+      assert.equal(textOf(await gate.call('t003')), 't003')
+      assert.equal(asked(gate), before + 1)
+    })
+
+    test(`${era}: a list that failed once is not taken for an empty one`, async (t) => {
+      const gate = await startGate(t, {
+        era,
+        upstreams: { up: { flags: ['--tools', '8', '--list-fails', '1'] }, ok: {} },
+        allow: [...allow, 'ok/echo'],
+      })
+      const part = await list(gate)
+      assert.ok(part.names.includes('ok__echo'))
+      if (era === 'modern') assert.equal(part.ttlMs, 0)
+      const end = Date.now() + 5_000
+      let whole = part
+      while (whole.names.length < 9 && Date.now() < end) {
+        await sleep(200)
+        whole = await list(gate)
+      }
+      assert.equal(whole.names.length, 9)
+    })
+  }
+})
 
 test('over HTTP', { todo: 'part 2' })

@@ -1,7 +1,7 @@
 // A long call that reports progress is not killed by a hidden default; the configured limits hold.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 
 import { LONG, startGate } from './harness.ts'
 import { ERAS, eventually, refusalCode, textOf } from './wire.ts'
@@ -15,62 +15,65 @@ const QUIET = { ms: 90 * SECOND, label: 'quiet' }
 const PATIENCE = MOST_MS + 20_000
 const more = { call: `${CALL_MS}ms`, call_max: `${MOST_MS}ms` }
 
-for (const era of ERAS) {
-  test(`${era}: calls inside their limits succeed, and nobody gets unasked progress`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { up: { more } } })
-    const wait = { withinMs: PATIENCE }
-    const [crunch, quiet] = await Promise.all([
-      gate.call('progress', CRUNCH, wait),
-      gate.call('after', QUIET, wait),
-    ])
-    assert.equal(textOf(crunch), 'done')
-    assert.equal(textOf(quiet), 'quiet')
-    assert.equal(gate.notifications('notifications/progress').length, 0)
-    const asked = gate.trace().find(({ params }) => params?.['name'] === 'progress')
-    assert.ok(
-      (asked?.params?.['_meta'] as object | undefined) !== undefined,
-      'no progress was asked for',
-    )
-  })
-
-  test(`${era}: silence ends a call at its limit, progress extends it, and only up to the maximum`, async (t) => {
-    const short = { call: '600ms', call_max: '1500ms' }
-    const gate = await startGate(t, { era, upstreams: { up: { more: short } } })
-    await gate.call('echo', { text: 'warm' })
-
-    const begun = Date.now()
-    const silent = await gate.call('after', { ms: 1_200, label: 'late' })
-    assert.equal(silent.result?.isError, true)
-    assert.equal(refusalCode(silent), 'timeout')
-    assert.ok(
-      Date.now() - begun >= 590 && Date.now() - begun < 1_150,
-      `after ${Date.now() - begun} ms`,
-    )
-    await eventually('the cancel at the server', () =>
-      gate.trace().some(({ method }) => method === 'notifications/cancelled'),
-    )
-    await gate.record(
-      'the answer that came late',
-      ({ outcome, name }) => outcome === 'late' && name === 'after',
-    )
-
-    const extended = await gate.call('progress', { values: [1, 2, 3, 4], ms: 250 })
-    assert.equal(textOf(extended), 'done')
-
-    const from = Date.now()
-    const endless = await gate.call('progress', {
-      values: Array.from({ length: 20 }, (_, n) => n),
-      ms: 200,
+// They mostly wait, so they wait together.
+describe('at once', { concurrency: 4 }, () => {
+  for (const era of ERAS) {
+    test(`${era}: calls inside their limits succeed, and nobody gets unasked progress`, async (t) => {
+      const gate = await startGate(t, { era, upstreams: { up: { more } } })
+      const wait = { withinMs: PATIENCE }
+      const [crunch, quiet] = await Promise.all([
+        gate.call('progress', CRUNCH, wait),
+        gate.call('after', QUIET, wait),
+      ])
+      assert.equal(textOf(crunch), 'done')
+      assert.equal(textOf(quiet), 'quiet')
+      assert.equal(gate.notifications('notifications/progress').length, 0)
+      const asked = gate.trace().find(({ params }) => params?.['name'] === 'progress')
+      assert.ok(
+        (asked?.params?.['_meta'] as object | undefined) !== undefined,
+        'no progress was asked for',
+      )
     })
-    assert.equal(refusalCode(endless), 'timeout')
-    assert.ok(
-      Date.now() - from >= 1_450 && Date.now() - from < 2_500,
-      `after ${Date.now() - from} ms`,
-    )
-    assert.equal(textOf(await gate.call('echo', { text: 'after' })), 'after')
-    assert.equal(gate.starts().length, 1)
-  })
-}
+
+    test(`${era}: silence ends a call at its limit, progress extends it, and only up to the maximum`, async (t) => {
+      const short = { call: '600ms', call_max: '1500ms' }
+      const gate = await startGate(t, { era, upstreams: { up: { more: short } } })
+      await gate.call('echo', { text: 'warm' })
+
+      const begun = Date.now()
+      const silent = await gate.call('after', { ms: 1_200, label: 'late' })
+      assert.equal(silent.result?.isError, true)
+      assert.equal(refusalCode(silent), 'timeout')
+      assert.ok(
+        Date.now() - begun >= 590 && Date.now() - begun < 1_150,
+        `after ${Date.now() - begun} ms`,
+      )
+      await eventually('the cancel at the server', () =>
+        gate.trace().some(({ method }) => method === 'notifications/cancelled'),
+      )
+      await gate.record(
+        'the answer that came late',
+        ({ outcome, name }) => outcome === 'late' && name === 'after',
+      )
+
+      const extended = await gate.call('progress', { values: [1, 2, 3, 4], ms: 250 })
+      assert.equal(textOf(extended), 'done')
+
+      const from = Date.now()
+      const endless = await gate.call('progress', {
+        values: Array.from({ length: 20 }, (_, n) => n),
+        ms: 200,
+      })
+      assert.equal(refusalCode(endless), 'timeout')
+      assert.ok(
+        Date.now() - from >= 1_450 && Date.now() - from < 2_500,
+        `after ${Date.now() - from} ms`,
+      )
+      assert.equal(textOf(await gate.call('echo', { text: 'after' })), 'after')
+      assert.equal(gate.starts().length, 1)
+    })
+  }
+})
 
 test('a call of 65 s passes where nothing is configured', { skip: !LONG }, async (t) => {
   const gate = await startGate(t, { era: 'modern' })

@@ -1,7 +1,7 @@
 // A crash-looping or unstartable upstream is restarted with backoff and does not take others down.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Gate, LONG, startGate } from './harness.ts'
@@ -24,63 +24,66 @@ async function names(gate: Gate): Promise<readonly string[]> {
   return listed.result?.tools?.map(({ name }) => name) ?? []
 }
 
-for (const era of ERAS) {
-  test(`${era}: one healthy upstream works at once among three broken ones`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: UPSTREAMS })
-    const begun = Date.now()
-    assert.equal(
-      textOf(await gate.call('ok__echo', { text: 'at once' }, { withinMs: 2_000 })),
-      'at once',
-    )
+// They mostly wait, so they wait together.
+describe('at once', { concurrency: 4 }, () => {
+  for (const era of ERAS) {
+    test(`${era}: one healthy upstream works at once among three broken ones`, async (t) => {
+      const gate = await startGate(t, { era, upstreams: UPSTREAMS })
+      const begun = Date.now()
+      assert.equal(
+        textOf(await gate.call('ok__echo', { text: 'at once' }, { withinMs: 2_000 })),
+        'at once',
+      )
 
-    const failed = await gate.call('gone__echo', { text: 'x' }, { withinMs: 2_000 })
-    assert.equal(failed.result?.isError, true)
+      const failed = await gate.call('gone__echo', { text: 'x' }, { withinMs: 2_000 })
+      assert.equal(failed.result?.isError, true)
 
-    assert.ok((await names(gate)).includes('ok__echo'))
-    await eventually(
-      'slow has started',
-      () => Date.now() - begun > SLOW_MS + 1_000,
-      SLOW_MS + 2_000,
-    )
-    let later: readonly string[] = []
-    const end = Date.now() + 10_000
-    while (!later.includes('slow__echo') && Date.now() < end) {
-      later = await names(gate)
-      await sleep(200)
-    }
-    assert.ok(later.includes('slow__echo'), 'the slow upstream never appeared')
-    assert.equal(textOf(await gate.call('slow__echo', { text: 'now' })), 'now')
+      assert.ok((await names(gate)).includes('ok__echo'))
+      await eventually(
+        'slow has started',
+        () => Date.now() - begun > SLOW_MS + 1_000,
+        SLOW_MS + 2_000,
+      )
+      let later: readonly string[] = []
+      const end = Date.now() + 10_000
+      while (!later.includes('slow__echo') && Date.now() < end) {
+        later = await names(gate)
+        await sleep(200)
+      }
+      assert.ok(later.includes('slow__echo'), 'the slow upstream never appeared')
+      assert.equal(textOf(await gate.call('slow__echo', { text: 'now' })), 'now')
 
-    await sleep(Math.max(0, WATCH_MS - (Date.now() - begun)))
-    const starts = gate.starts('loop').map(({ atMs }) => atMs)
-    assert.ok(starts.length <= MOST_STARTS, `${starts.length} starts`)
-    const gaps = starts.slice(1).map((at, n) => at - (starts[n] ?? 0))
-    assert.ok(
-      gaps.length < 2 || (gaps.at(-1) ?? 0) > (gaps[0] ?? 0) * 1.5,
-      `gaps ${gaps.join(' ')}`,
-    )
-    assert.equal(gate.starts('ok').length, 1)
-    assert.equal(textOf(await gate.call('ok__echo', { text: 'still' })), 'still')
-  })
+      await sleep(Math.max(0, WATCH_MS - (Date.now() - begun)))
+      const starts = gate.starts('loop').map(({ atMs }) => atMs)
+      assert.ok(starts.length <= MOST_STARTS, `${starts.length} starts`)
+      const gaps = starts.slice(1).map((at, n) => at - (starts[n] ?? 0))
+      assert.ok(
+        gaps.length < 2 || (gaps.at(-1) ?? 0) > (gaps[0] ?? 0) * 1.5,
+        `gaps ${gaps.join(' ')}`,
+      )
+      assert.equal(gate.starts('ok').length, 1)
+      assert.equal(textOf(await gate.call('ok__echo', { text: 'still' })), 'still')
+    })
 
-  test(`${era}: an upstream that crashes in a call is started again, and that call is told as unknown`, async (t) => {
-    const gate = await startGate(t, { era })
-    const crashed = await gate.call('crash', { when: 'before' })
-    assert.equal(crashed.result?.isError, true)
-    const outcome = await gate.record(
-      'the crash',
-      ({ kind, name }) => kind === 'outcome' && name === 'crash',
-    )
-    assert.equal(outcome.outcome, 'unknown')
-    let answer = await gate.call('echo', { text: 'back' })
-    const end = Date.now() + 10_000
-    while (answer.result?.isError === true && Date.now() < end) {
-      await sleep(100)
-      answer = await gate.call('echo', { text: 'back' })
-    }
-    assert.equal(textOf(answer), 'back')
-    assert.equal(gate.starts().length, 2)
-  })
-}
+    test(`${era}: an upstream that crashes in a call is started again, and that call is told as unknown`, async (t) => {
+      const gate = await startGate(t, { era })
+      const crashed = await gate.call('crash', { when: 'before' })
+      assert.equal(crashed.result?.isError, true)
+      const outcome = await gate.record(
+        'the crash',
+        ({ kind, name }) => kind === 'outcome' && name === 'crash',
+      )
+      assert.equal(outcome.outcome, 'unknown')
+      let answer = await gate.call('echo', { text: 'back' })
+      const end = Date.now() + 10_000
+      while (answer.result?.isError === true && Date.now() < end) {
+        await sleep(100)
+        answer = await gate.call('echo', { text: 'back' })
+      }
+      assert.equal(textOf(answer), 'back')
+      assert.equal(gate.starts().length, 2)
+    })
+  }
+})
 
 test('over HTTP', { todo: 'part 2' })

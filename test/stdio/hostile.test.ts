@@ -22,7 +22,8 @@ async function attacked(
   era: Era,
   attack: (gate: Gate) => Promise<void>,
 ): Promise<void> {
-  const gate = await startGate(t, { era })
+  const read = { effect: 'read' }
+  const gate = await startGate(t, { era, tools: { 'up/echo': read, 'up/split': read } })
   await gate.call('echo', { text: 'idle' })
   const idle = rss(gate.pid)
   await attack(gate)
@@ -126,6 +127,10 @@ for (const era of ERAS) {
         await gate.write(line.subarray(0, at))
         await turn()
         await gate.write(line.subarray(at))
+        // Below the number of calls that may be in flight at once.
+        if (at % 50 === 0) await gate.answer(99 + at)
+      }
+      for (let at = 1; at <= length; at++) {
         assert.equal(textOf(await gate.answer(99 + at)), TEXT)
       }
       for (let at = 1; at < 110; at += 1) {

@@ -5,6 +5,7 @@ import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 
 import { Fault } from '../fault.ts'
+import type { UpstreamConfig } from '../policy/config.ts'
 import type { Lookup, Source } from '../policy/position.ts'
 import type { Io } from './io.ts'
 
@@ -68,6 +69,16 @@ function secretFile(path: string, io: Io): string | undefined {
     return undefined
   }
 }
+
+/** The servers of a configuration file, each in a folder that is absolute: `cwd` against the file's own
+ *  folder, which is also where a server without `cwd` runs. Without a file they are left as they are. */
+export const placed = (
+  upstreams: readonly UpstreamConfig[],
+  file: string | null,
+): readonly UpstreamConfig[] =>
+  file === null
+    ? upstreams
+    : upstreams.map((one) => ({ ...one, cwd: resolve(dirname(file), one.cwd ?? '.') }))
 
 /** The state directory: `ECLUSA_STATE`, else what the file says, else `.eclusa` beside the file, else (no
  *  file) `$XDG_STATE_HOME/eclusa`. Always absolute. */

@@ -15,7 +15,7 @@ import type { Store } from '../ports.ts'
 import { openSqlite, warmSqlite } from '../store/sqlite.ts'
 import { wallClock } from './clock.ts'
 import type { Io } from './io.ts'
-import { lookup, readBeside, readSource, stateDir } from './place.ts'
+import { lookup, placed, readBeside, readSource, stateDir } from './place.ts'
 import { shortForm } from './short.ts'
 import { version } from './version.ts'
 
@@ -29,7 +29,7 @@ export async function stdio(args: string[], io: Io): Promise<number> {
   const { config, file } = await configured(wish, io)
   const client = clientOf(config, wish)
   const say = (line: string): void => io.err(`eclusa: ${line}`)
-  const upstreams = startUpstreams(config.upstreams, {
+  const upstreams = startUpstreams(placed(config.upstreams, file), {
     limits: config.limits,
     client: { name: 'eclusa', version: version() },
     say,

@@ -43,6 +43,7 @@ export type Face = {
 /** What a legacy client agreed on with `initialize`. `level`: what it set with `logging/setLevel`, or null. */
 export type Session = { readonly version: string; readonly level: string | null }
 
+/** The revision in which a request is to be served, or why it cannot be. */
 export type Faced =
   | { readonly kind: 'face'; readonly face: Face }
   /** `problem` is recorded; the rest is told. */

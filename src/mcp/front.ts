@@ -43,6 +43,7 @@ export type FrontLimits = {
   readonly calls: number
 }
 
+/** What one session needs: whose it is, the hall's doors, its ceilings, and where its messages go. */
 export type FrontOptions = {
   readonly client: Client
   readonly doors: Doors
@@ -58,6 +59,7 @@ export type FrontOptions = {
   readonly onReady: () => void
 }
 
+/** One session of one client: lines in, messages out, no I/O of its own. */
 export type Front = {
   /** Takes one line. Never throws; whatever comes of it is written when it is known. */
   receive(line: Uint8Array): void

@@ -53,6 +53,7 @@ export type Message =
   | { readonly kind: 'response' }
   | Malformed
 
+/** What one line holds. The elements of a batch are not classified yet. */
 export type Line = Message | { readonly kind: 'batch'; readonly elements: readonly Json[] }
 
 /** JSON-RPC 2.0, section 5.1. */

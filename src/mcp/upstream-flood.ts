@@ -10,6 +10,7 @@ export type Floodgate = {
   readonly closed: (line: Buffer) => boolean
 }
 
+/** A gate for one server, open at first; its counts start anew each second. */
 export function floodgate(): Floodgate {
   let second = 0
   let messages = 0

@@ -8,7 +8,9 @@ import { bare, codePoints } from './value.ts'
 export type Double = { readonly [DOUBLE]: number }
 /** An error as a value: `false && error` is false, as CEL has it. */
 export type Failed = { readonly [FAILED]: string }
+/** A CEL list. */
 export type List = readonly Value[]
+/** A CEL map; its keys are strings. */
 export type Dictionary = { readonly [key: string]: Value | undefined }
 /** `undefined` never occurs but in the index type of a dictionary. */
 export type Value = null | boolean | number | string | Double | Failed | List | Dictionary
@@ -30,15 +32,21 @@ export type Frame = Budget & { readonly scope: Scope; readonly locals: Value[] }
 /** One node of an expression, compiled. */
 export type Code = (frame: Frame) => Value
 
+/** The double of this number. */
 export const double = (value: number): Double => ({ [DOUBLE]: value })
+/** The error with this sentence. */
 export const failed = (why: string): Failed => ({ [FAILED]: why })
+/** True for an error. */
 export const isFailed = (value: Value): value is Failed =>
   typeof value === 'object' && value !== null && FAILED in value
 /** The sentence of an error, or null. */
 export const whyOf = (value: Value): string | null => (isFailed(value) ? value[FAILED] : null)
+/** True for a double. */
 export const isDouble = (value: Value): value is Double =>
   typeof value === 'object' && value !== null && DOUBLE in value
+/** True for a list. */
 export const isList = (value: Value): value is List => Array.isArray(value)
+/** True for a map. */
 export const isDictionary = (value: Value): value is Dictionary =>
   typeof value === 'object' &&
   value !== null &&

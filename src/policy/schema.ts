@@ -26,6 +26,7 @@ export type Shape = {
   readonly pattern?: string
   readonly oneOf?: readonly Shape[]
 }
+/** The types of JSON Schema. */
 export type ShapeType = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean' | 'null'
 
 const ref = (name: string): Shape => ({ $ref: `#/$defs/${name}` })

@@ -22,6 +22,7 @@ export type Gate = {
   stop(): Promise<void>
 }
 
+/** One request as it was admitted; `params` null when it could not be. */
 export type Wish = {
   readonly method: Method
   readonly params: JsonObject | null

@@ -6,6 +6,7 @@ import type { Listed, ListKind } from '../ports.ts'
 import { admit, definitionOf } from './definition.ts'
 import type { Tap } from './tap.ts'
 
+/** The methods that list. */
 export type ListMethod =
   | 'tools/list'
   | 'prompts/list'

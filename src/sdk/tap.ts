@@ -25,6 +25,7 @@ export type Gated =
   | 'resources/read'
   | 'completion/complete'
 
+/** A way into a server of the SDK, in front of all that it does with a request. */
 export type Tap = {
   /** What the server itself does for this method, its own validation included; undefined when nothing is
    *  registered for it. */

@@ -17,7 +17,7 @@ export type Outgoing = {
 /** Names of ours in `_meta`; from anybody else they are dropped, or a server could forge a refusal. */
 export const OURS = 'eclusa/'
 /** Where a refusal stands: in `_meta` of results, in `data` of errors. */
-export const REFUSAL = 'eclusa/refusal'
+const REFUSAL = 'eclusa/refusal'
 
 /** A response around the text of its result. */
 export const resultText = (id: Id | null, result: string): string =>

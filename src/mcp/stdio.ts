@@ -15,6 +15,7 @@ export type Ended = {
   readonly signal: NodeJS.Signals | null
 }
 
+/** A session's needs, with the servers behind it and the streams and signals of this process. */
 export type StdioOptions = Omit<FrontOptions, 'transport' | 'write' | 'onReady'> & {
   readonly upstreams: Pick<Upstreams, 'names'> & {
     onChange(listener: (upstream: string, kind: ListKind) => void): void
@@ -32,7 +33,7 @@ export type StdioOptions = Omit<FrontOptions, 'transport' | 'write' | 'onReady'>
   readonly drainMs: number
 }
 
-/** How long a client gets to read what was still written for it. */
+/** How long a client may still read what was written for it when the time to drain is over. */
 const FLUSH_MS = 1_000
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
@@ -61,7 +62,7 @@ export async function serveStdio(options: StdioOptions): Promise<Ended> {
   pump.front.abandon()
   await upstreams.stop()
   await drained
-  await pump.outlet.flush(FLUSH_MS)
+  await pump.outlet.flush(hurry.isSettled() ? FLUSH_MS : drainMs)
   for (const signal of SIGNALS) signals.off(signal, onSignal)
   return ended
 }

@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 
-import { type Gate, startGate, within } from '../cases/harness.ts'
+import { type Gate, LONG, startGate, within } from '../cases/harness.ts'
 import { eventually, PATIENCE, request, textOf } from '../cases/wire.ts'
 
 const outcomes = (gate: Gate): unknown[] =>
@@ -129,4 +130,11 @@ test('a flood of malformed lines is refused one by one within bounds', async (t)
   assert.equal(gate.messages().filter(({ error }) => error?.code === -32600).length, 5_000)
   assert.equal(gate.audit().filter(({ kind }) => kind === 'malformed').length, 5_000)
   assert.ok(residentMiB(gate.pid) - before < 200)
+})
+
+test('a session that was idle for 91 seconds still answers', { skip: !LONG }, async (t) => {
+  const gate = await startGate(t, { era: 'legacy' })
+  await gate.call('echo', { text: 'before' })
+  await sleep(91_000)
+  assert.equal(textOf(await gate.call('echo', { text: 'after' })), 'after')
 })

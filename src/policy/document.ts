@@ -1,7 +1,7 @@
 // A YAML or JSON text as a strict value whose every part knows its position.
 
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
-import type { Node } from 'yaml'
+import type { Alias, Node } from 'yaml'
 
 import type { Json } from '../json.ts'
 import { type ConfigFault, pointer, type Position, type Source } from './position.ts'
@@ -137,14 +137,20 @@ function valueOf(walk: Walk, node: Node | null, step: Step): Json {
   if (!walk.spots.has(step.path)) {
     walk.spots.set(step.path, { key: step.key, value: offset, node })
   }
-  if (isAlias(node)) {
-    return valueOf(walk, node.resolve(walk.document) ?? null, { ...step, depth: step.depth + 1 })
-  }
+  if (isAlias(node)) return aliasOf(walk, node, step)
   if (isMap(node)) return mapOf(walk, node.items, step)
   if (isSeq(node)) return seqOf(walk, node.items, { ...step, key: offset })
   const scalar = scalarOf(node)
   if (typeof scalar !== 'object' || scalar === null) return scalar
   walk.faults.push({ offset, path: step.path, message: scalar.problem })
+  return null
+}
+
+function aliasOf(walk: Walk, node: Alias, step: Step): Json {
+  const target = node.resolve(walk.document)
+  if (target !== undefined) return valueOf(walk, target, { ...step, depth: step.depth + 1 })
+  const message = `there is no anchor \`${node.source}\` before this`
+  walk.faults.push({ offset: node.range?.[0] ?? step.key, path: step.path, message })
   return null
 }
 

@@ -274,3 +274,24 @@ test('the runtime dependencies are the decided ones, exact versions', async () =
   for (const version of Object.values(manifest.dependencies))
     assert.match(version, /^\d+\.\d+\.\d+$/)
 })
+
+/** The files of src that hold what `pattern` says, sorted. */
+const filesWith = (pattern: RegExp): string[] =>
+  sources('src')
+    .filter((file) => pattern.test(text(`src/${file}`)))
+    .sort()
+
+test('only the program itself touches stdin and stdout: there they are protocol', () => {
+  assert.deepEqual(filesWith(/\bprocess\.(stdout|stdin)\b|\bconsole\./), [
+    'cli/io.ts',
+    'cli/stdio.ts',
+  ])
+})
+
+test('lock files are named in two places: whoever reads one by other means drops its lock', () => {
+  assert.deepEqual(filesWith(/\.lock\b['`]|\.lock\$/), ['store/lease.ts', 'store/place.ts'])
+})
+
+test('code made from text is made by the schema compiler alone', () => {
+  assert.deepEqual(filesWith(/\beval\(|\bnew Function\b|\bnode:vm\b/), [])
+})

@@ -217,20 +217,21 @@ function checkHash(value: JsonObject, text: string, before: Head): Problem | nul
   return right === value['sha256'] ? null : problem('hash', 'sha256 is not the hash of the record')
 }
 
-/** The canonical text of the record without its own hash: cut out of the line where the member stands
- *  there once, in the middle; written anew for any line that would be cut elsewhere. */
+/** The canonical text of the record without its own hash. `seq` stands before it, so that the record's
+ *  own member is in the line with a comma; where it is the only one it is cut out, and where a value holds
+ *  another of that name, or nothing follows, the text is written anew. */
 function withoutHash(value: JsonObject, text: string): string {
   const at = text.indexOf(OWN_HASH)
-  // With `v` after it, the member that is found once is the record's own and not one inside a value.
-  const once = at > 0 && at === text.lastIndexOf(OWN_HASH) && value['v'] !== undefined
-  if (once && text[at + OWN_HASH.length + 65] === ',') {
-    return text.slice(0, at) + text.slice(at + OWN_HASH.length + 65)
+  const end = at + OWN_HASH.length + HASH_LENGTH + 1
+  if (at > 0 && at === text.lastIndexOf(OWN_HASH) && text[end] === ',') {
+    return text.slice(0, at) + text.slice(end)
   }
   const { sha256: _own, ...rest } = value
   return canonical(rest)
 }
 
 const OWN_HASH = ',"sha256":"'
+const HASH_LENGTH = 64
 
 function checkGenesis(value: Entry): Problem | null {
   const first = value['seq'] === 0

@@ -1,7 +1,8 @@
 // `audit verify` on a real ledger: what it finds, what it says, and with which exit status.
 
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   appendFileSync,
   cpSync,
@@ -18,7 +19,7 @@ import { fileURLToPath } from 'node:url'
 
 import { verify } from '../../src/cli/audit.ts'
 import { CHAINED } from '../../src/ledger/state.ts'
-import { call, fill, headOf, open, query, run, seqOf, sql } from './real.ts'
+import { fill, headOf, open, query, run, seqOf, sql } from './real.ts'
 
 let root = ''
 let state = ''
@@ -200,23 +201,26 @@ test('a record of a later build ends with a status of its own', async () => {
   assert.match(out, /UNKNOWN FORMAT, use a newer eclusa: line 4/)
 })
 
-test('a ledger verifies while another process is writing to it', async () => {
+test('a ledger verifies while another process is writing rows and records to it', async () => {
   const dir = join(root, 'busy')
-  const store = await open(dir)
-  const going = { on: true }
-  const writing = (async () => {
-    for (let at = 0; going.on; at++) await store.append(call(`busy-${at}`, at))
-  })()
+  const first = await open(dir)
+  await fill(first)
+  await first.stop()
+  const script = fileURLToPath(new URL('busy.ts', import.meta.url))
+  const child = spawn(process.execPath, [script, dir], { stdio: ['pipe', 'pipe', 'inherit'] })
   try {
-    for (let round = 0; round < 5; round++) {
+    await once(child.stdout, 'data')
+    const begun = headOf(dir).seq
+    for (let round = 0; round < 20 || headOf(dir).seq < begun + 500; round++) {
       const { status, out } = await run(verify, dir)
       assert.equal(status, 0, out)
     }
   } finally {
-    going.on = false
-    await writing
-    await store.stop()
+    child.stdin.end()
+    await once(child, 'close')
   }
+  assert.equal(child.exitCode, 0)
+  assert.equal((await run(verify, dir)).status, 0)
 })
 
 test('the independent verifier agrees on the mirror of a real ledger', () => {

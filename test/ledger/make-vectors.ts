@@ -313,7 +313,12 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   'bad-hash-inside': {
     about: 'a nested member with the name of the hash, before the own one',
-    log: forged(object({ facts: object({ definition: null, pin: 'new', sha256: 'x' }), ts: null })),
+    log: forged(
+      object({
+        facts: object({ definition: null, pin: 'new', sha256: GENESIS_PREV, zoo: 1 }),
+        ts: null,
+      }),
+    ),
     expect: bad(4, 'member'),
   },
   'unknown-version': {

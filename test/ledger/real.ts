@@ -65,6 +65,38 @@ export const call = (name: string, ts: number): Draft => ({
   decision: 'allow',
 })
 
+/** A write under `key` that comes to this end. */
+export async function write(
+  store: Store,
+  key: string,
+  outcome: 'committed' | 'unknown',
+): Promise<void> {
+  const args = store.digest(canonical(ARGS))
+  const draft = { ...call('write_note', 10), request_id: key, args_digest: args.digest }
+  const opened = await store.open({
+    operation: sha256(key).slice(0, 32),
+    draft: { ...draft, kind: 'intent', outcome: 'pending', args_bytes: args.bytes },
+    does: 'write',
+    upstream: 'notes',
+    tool: 'write_note',
+    client: 'writer',
+    key,
+    honoured: false,
+    args,
+    pin: 'a'.repeat(64),
+  })
+  if (opened.kind !== 'ticket') assert.fail(opened.kind)
+  const done = outcome === 'committed'
+  await store.close(opened.ticket, {
+    outcome,
+    code: done ? null : 'timeout',
+    answer: done ? store.digest('{"content":[]}') : null,
+    store: done ? '{"kind":"result","era":"modern","value":{"content":[]}}' : null,
+    durationUs: 5,
+    nowUs: 20,
+  })
+}
+
 /** One of everything that changes a row: a pin, one that waits, a write that is done, one that is not. */
 export async function fill(store: Store): Promise<void> {
   const definition = {
@@ -74,32 +106,8 @@ export async function fill(store: Store): Promise<void> {
   }
   await store.pin([{ tool: 'notes/write_note', definition, state: 'approved' }], 'writer')
   await store.pin([{ tool: 'notes/x\u202e', definition, state: 'waits' }], 'writer')
-  for (const [at, key] of ['note-0001', 'note-0002'].entries()) {
-    const args = store.digest(canonical(ARGS))
-    const draft = { ...call('write_note', 10 + at), request_id: key, args_digest: args.digest }
-    const opened = await store.open({
-      operation: String(at).repeat(32),
-      draft: { ...draft, kind: 'intent', outcome: 'pending', args_bytes: args.bytes },
-      does: 'write',
-      upstream: 'notes',
-      tool: 'write_note',
-      client: 'writer',
-      key,
-      honoured: false,
-      args,
-      pin: definition.hash,
-    })
-    assert.equal(opened.kind, 'ticket')
-    if (opened.kind !== 'ticket') return
-    await store.close(opened.ticket, {
-      outcome: at === 0 ? 'committed' : 'unknown',
-      code: at === 0 ? null : 'timeout',
-      answer: at === 0 ? store.digest('{"content":[]}') : null,
-      store: at === 0 ? '{"kind":"result","era":"modern","value":{"content":[]}}' : null,
-      durationUs: 5,
-      nowUs: 20 + at,
-    })
-  }
+  await write(store, 'note-0001', 'committed')
+  await write(store, 'note-0002', 'unknown')
   await store.append({
     ...call('rm_rf\u001b[2J\n{"seq":1}', 30),
     decision: 'deny',

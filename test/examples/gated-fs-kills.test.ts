@@ -5,16 +5,19 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { verifier } from '../../src/ledger/chain.ts'
-import { auditDir, newPlace, type Peer, type Place, start, type Way } from './peer.ts'
+import { auditDir, newPlace, type Peer, type Place, start, until, type Way } from './peer.ts'
 
 const LONG = process.env['ECLUSA_LONG'] === '1'
 const KILLS: Readonly<Record<'inside' | 'behind', number>> = LONG
   ? { inside: 1_500, behind: 500 }
   : { inside: 30, behind: 15 }
-/** A process lives between none and this long: some die while they start, some in the middle of writes. */
-const MAX_LIFE_MS = 900
+/** One process in four dies while it starts; the others after some answers and up to so long. */
+const MAX_START_MS = 600
+const MAX_ANSWERS = 30
+const MAX_MORE_MS = 20
 const IN_FLIGHT = 4
 const SEED = Number(process.env['ECLUSA_SEED'] ?? Date.now() % 1_000_000)
 
@@ -73,7 +76,10 @@ for (const way of ['inside', 'behind'] as const) {
     for (let kill = 0; kill < KILLS[way]; kill++) {
       const peer = start(way, place)
       const writers = Array.from({ length: IN_FLIGHT }, () => write(peer, next, told))
-      await new Promise((resolve) => setTimeout(resolve, roll() * MAX_LIFE_MS))
+      const early = roll() < 0.25
+      const answers = Math.floor(roll() * MAX_ANSWERS)
+      if (!early) await until('some answers', () => peer.heard.length > answers)
+      await sleep(roll() * (early ? MAX_START_MS : MAX_MORE_MS))
       await peer.kill()
       await Promise.all(writers)
     }

@@ -2,10 +2,10 @@
 
 import { isObject, type Json, type JsonObject, member, object } from '../json.ts'
 import type { Hello } from '../ports.ts'
+import { MODERN_VERSION, PROTOCOL } from './era.ts'
 import type { Heard } from './upstream-heard.ts'
+import { BATCHING_VERSIONS, type Hop, outgoing, SERVER_VERSIONS } from './upstream-meta.ts'
 import type { Wire } from './upstream-wire.ts'
-import { type Hop, LEGACY_VERSIONS, META, MODERN_VERSION, outgoing } from './upstream-meta.ts'
-import { BATCH_VERSIONS } from './upstream-meta.ts'
 
 /** `probe`: find out; the others are settled by the configuration or by an earlier start. */
 export type Mode = 'probe' | 'modern' | 'legacy'
@@ -42,7 +42,7 @@ export async function greet(wire: Wire, mode: Mode, greeter: Greeter): Promise<G
     if (heard.kind === 'result') return { kind: 'hello', hello: modern(heard.value) }
     return failed(`it speaks ${MODERN_VERSION} and refuses it`)
   }
-  const old = spoken === null || spoken.some((version) => LEGACY_VERSIONS.includes(version))
+  const old = spoken === null || spoken.some((version) => SERVER_VERSIONS.includes(version))
   if (old && mode === 'probe') return initialize(wire, greeter)
   if (spoken !== null) return failed(`it speaks ${spoken.join(', ').slice(0, 100)} only`)
   return failed(
@@ -63,7 +63,7 @@ function versionsOf(heard: Heard | Timeout): readonly string[] | null {
 }
 
 function modern(result: JsonObject): Hello {
-  const named = member(result['_meta'], `${META}serverInfo`) ?? result['serverInfo']
+  const named = member(result['_meta'], `${PROTOCOL}serverInfo`) ?? result['serverInfo']
   return hello(result, { era: 'modern', version: MODERN_VERSION, info: named })
 }
 
@@ -83,7 +83,7 @@ function hello(
 
 async function initialize(wire: Wire, greeter: Greeter): Promise<Greeting> {
   const params = object({
-    protocolVersion: LEGACY_VERSIONS[0],
+    protocolVersion: SERVER_VERSIONS[0],
     capabilities: {},
     clientInfo: { ...greeter.client },
   })
@@ -105,10 +105,10 @@ async function initialize(wire: Wire, greeter: Greeter): Promise<Greeting> {
 function legacy(wire: Wire, result: JsonObject): Greeting {
   const version = result['protocolVersion']
   if (typeof version !== 'string') return failed('its answer to initialize names no version')
-  if (!LEGACY_VERSIONS.includes(version)) {
+  if (!SERVER_VERSIONS.includes(version)) {
     return failed(`it answers initialize with ${version.slice(0, 40)}, which is not spoken here`)
   }
-  if (BATCH_VERSIONS.includes(version)) wire.acceptBatches()
+  if (BATCHING_VERSIONS.includes(version)) wire.acceptBatches()
   wire.notify('notifications/initialized', object({}))
   const info = result['serverInfo']
   return { kind: 'hello', hello: hello(result, { era: 'legacy', version, info }) }

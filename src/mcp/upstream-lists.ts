@@ -27,6 +27,8 @@ const DOUBTED_MS = 1000
 /** How long a list is believed of which the server says nothing, and how long calls are judged by
  *  definitions that the server calls stale at once. */
 const BELIEVED_MS = 60_000
+/** How long it is believed that a server which announces its changes has had none. */
+const ANNOUNCED_MS = 600_000
 /** A server may not make us believe it for longer. */
 const MAX_TTL_MS = 24 * 3600 * 1000
 /** How long a name that was not found is not asked for again, and how many such names are kept. */
@@ -180,7 +182,7 @@ function learn(state: State, pages: Pages, asked: Asked): void {
 function lifetime(pages: Pages, { kind, source }: Asked): number {
   if (pages.ttlMs !== null) return Math.min(pages.ttlMs, MAX_TTL_MS)
   const capability = source.hello.capabilities[LISTS[kind].capability]
-  return member(capability, 'listChanged') === true ? Number.POSITIVE_INFINITY : BELIEVED_MS
+  return member(capability, 'listChanged') === true ? ANNOUNCED_MS : BELIEVED_MS
 }
 
 function announce(state: State, tell: () => void): void {

@@ -2,21 +2,13 @@
 
 import type { Era } from '../call.ts'
 import { isObject, type Json, type JsonObject, object } from '../json.ts'
+import { BATCH_VERSION, LEGACY_VERSIONS, PROTOCOL } from './era.ts'
 
-/** Prefix of the keys that the protocol keeps for itself. */
-export const META = 'io.modelcontextprotocol/'
-/** The modern revision that is spoken. */
-export const MODERN_VERSION = '2026-07-28'
 /** The legacy revisions that are understood, the one we ask for first. The last is only ever answered to
  *  us: on stdio its messages are a part of those of 2025-03-26. */
-export const LEGACY_VERSIONS: readonly string[] = [
-  '2025-11-25',
-  '2025-06-18',
-  '2025-03-26',
-  '2024-11-05',
-]
-/** The legacy revisions in which a peer may send several messages as one array. */
-export const BATCH_VERSIONS: readonly string[] = ['2025-03-26', '2024-11-05']
+export const SERVER_VERSIONS: readonly string[] = [...LEGACY_VERSIONS, '2024-11-05']
+/** The legacy revisions in which a server may send several messages as one array. */
+export const BATCHING_VERSIONS: readonly string[] = [BATCH_VERSION, '2024-11-05']
 
 /** How one server is spoken to. `client` names us where the request does not name its own client. */
 export type Hop = {
@@ -26,7 +18,9 @@ export type Hop = {
 }
 
 const PER_REQUEST = new Set(
-  ['protocolVersion', 'clientCapabilities', 'clientInfo', 'logLevel'].map((name) => META + name),
+  ['protocolVersion', 'clientCapabilities', 'clientInfo', 'logLevel'].map(
+    (name) => PROTOCOL + name,
+  ),
 )
 
 /** The params as they leave: `eclusa/` names dropped, the envelope of a modern server set (a legacy one
@@ -50,8 +44,8 @@ const NOTHING: JsonObject = object({})
 /** What a modern server demands of every request. What servers ask of clients is not bridged, so no
  *  capability is declared. */
 const envelope = (given: JsonObject, hop: Hop): Record<string, Json | undefined> => ({
-  [`${META}protocolVersion`]: hop.version,
-  [`${META}clientInfo`]: given[`${META}clientInfo`] ?? { ...hop.client },
-  [`${META}clientCapabilities`]: NOTHING,
-  [`${META}logLevel`]: given[`${META}logLevel`],
+  [`${PROTOCOL}protocolVersion`]: hop.version,
+  [`${PROTOCOL}clientInfo`]: given[`${PROTOCOL}clientInfo`] ?? { ...hop.client },
+  [`${PROTOCOL}clientCapabilities`]: NOTHING,
+  [`${PROTOCOL}logLevel`]: given[`${PROTOCOL}logLevel`],
 })

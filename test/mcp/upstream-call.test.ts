@@ -78,7 +78,7 @@ test('JSON that is no message never completes a call, and nobody is respawned', 
     '{"jsonrpc":"2.0","method":"notifications/message"}',
   ]
   const pending = call(rig, 'after', { ms: 300, label: 'right' })
-  await call(rig, 'junk', { lines, text: 'junk is out' })
+  assert.equal(textOf(await call(rig, 'junk', { lines, text: 'junk is out' })), 'junk is out')
   assert.equal(textOf(await pending), 'right')
   assert.equal(linesOf(starts).length, 1)
 })

@@ -21,6 +21,9 @@ const COMMANDS: Readonly<Record<Way, readonly string[]>> = {
   naked: [join(EXAMPLE, 'naked.ts')],
 }
 
+/** Hundreds of starts of one program: what Node compiled for one is there for the next. */
+const COMPILED = join(ROOT, 'node_modules', '.cache', 'compiled')
+
 export const MODERN = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
   'io.modelcontextprotocol/clientCapabilities': {},
@@ -98,6 +101,7 @@ export function start(way: Way, place: Place, more: Record<string, string> = {})
       PATH: `${join(ROOT, 'node_modules', '.bin')}${delimiter}${process.env['PATH'] ?? ''}`,
       LEDGER_DIR: place.ledger,
       ECLUSA_STATE: place.state,
+      NODE_COMPILE_CACHE: COMPILED,
       ...more,
     },
   })

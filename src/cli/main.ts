@@ -154,6 +154,11 @@ function help(line: (text: string) => void): void {
   line('Try it: eclusa demo')
 }
 
+// Whoever read our words has gone (`eclusa audit tail --follow | head -1`): that is the end, not a fault.
+// The session of `stdio` has its own rule, since calls may be in flight.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE' && process.argv[2] !== 'stdio') process.exit(EXIT.ok)
+})
 // An unhandled rejection is a record that may be lost: the process must not go on.
 process.on('unhandledRejection', (error) => {
   process.exit(failed(error, processIo()))

@@ -1,6 +1,7 @@
 // The part of a record that is known before the store places it in the chain.
 
 import type { Call, Client } from '../call.ts'
+import { canonical } from '../canonical.ts'
 import type { Facts } from '../decision.ts'
 import { type Draft, emptyDraft } from './entry.ts'
 
@@ -17,7 +18,7 @@ export const blankDraft = (
 })
 
 /** The draft of a call: what it asked, over which arguments, on which facts. `name` is the name as the
- *  client sent it; `more.upstream` and `more.target` say where it leads. */
+ *  client sent it; `more.upstream` and `more.target` say where it leads, `more.attributes` what the client has. */
 export const callDraft = (
   call: Call,
   known: {
@@ -43,11 +44,12 @@ export const callDraft = (
   more: whither(call),
 })
 
-const PRINTABLE = /^[\x20-\x7e]{1,128}$/
-
-/** The target, where the asked name alone does not tell it. */
-function whither({ asked, target }: Call): Draft['more'] {
-  if (target === null) return {}
+/** The target where the asked name alone does not tell it, and the attributes that rules may have read. */
+function whither({ asked, target, client }: Call): Draft['more'] {
+  const { attributes } = client
+  const told =
+    Object.keys(attributes).length === 0 ? {} : { attributes: canonical({ ...attributes }) }
+  if (target === null) return told
   const { upstream, name } = target
-  return asked === name || !PRINTABLE.test(name) ? { upstream } : { upstream, target: name }
+  return asked === name ? { ...told, upstream } : { ...told, upstream, target: name }
 }

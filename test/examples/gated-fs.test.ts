@@ -205,6 +205,37 @@ for (const way of GATED) {
     assert.ok(outcomes.includes('unknown'), 'the lost one is recorded as unknown')
   })
 
+  test(`${way}: the end of stdin and SIGTERM end it in order, also within the crash window`, async () => {
+    const place = newPlace()
+    const marker = join(place.dir, 'before-commit')
+    const first = start(way, place, { CRASH_MARKER: marker })
+    const lost = first
+      .call('write_note', { request_id: 'req-00000001', text: 'x' })
+      .catch(() => 'lost')
+    await until('the marker', () => existsSync(marker))
+    assert.equal(await first.end(), 0)
+    await lost
+    const second = start(way, place)
+    await second.call('read_ledger', {})
+    second.child.kill('SIGTERM')
+    await until('the end', () => second.child.exitCode !== null || second.child.signalCode !== null)
+    assert.deepEqual([second.child.exitCode, second.child.signalCode], [0, null])
+    const kinds = records(way, place).map(({ kind }) => kind)
+    assert.equal(kinds.filter((kind) => kind === 'start').length, 2)
+    assert.equal(kinds.filter((kind) => kind === 'stop').length, 2)
+    const check = promisify(execFile)
+    const main = join(ROOT, 'src', 'cli', 'main.ts')
+    const dir = auditDir(way, place)
+    const { stdout } = await check(process.execPath, [
+      '--no-warnings',
+      main,
+      'audit',
+      'verify',
+      dir,
+    ])
+    assert.match(stdout, /unanchored tail/)
+  })
+
   test(`${way}: POLICY_PATH names another policy`, async () => {
     const place = newPlace()
     const policy = join(place.dir, 'strict.json')

@@ -140,6 +140,19 @@ export async function recordRefusal(
   })
 }
 
+/** Writes the record of what is only counted. Resolves when it is durable. */
+export async function recordCounts(
+  doors: Doors,
+  client: Client,
+  counted: {
+    readonly transport: Draft['transport']
+    readonly counts: Readonly<Record<string, number>>
+  },
+): Promise<void> {
+  const { transport, counts } = counted
+  await doors.store.append({ ...blank(doors, client), kind: 'count', transport, more: counts })
+}
+
 /** A call with what stays the same while it walks. */
 type Page = {
   readonly call: Call
@@ -211,12 +224,11 @@ async function visible(
   )
   const shown: Shown[] = []
   // Settled together, so that a first list of many tools waits for one commit.
-  const pins = await Promise.all(
-    allowed.map((one) => (kind === 'tools' ? settle(desk, upstream, one) : 'approved')),
-  )
+  const pins =
+    kind === 'tools' ? await Promise.all(allowed.map((one) => settle(desk, upstream, one))) : null
   for (const [at, one] of allowed.entries()) {
-    if (pins[at] !== 'approved' && pins[at] !== 'new') continue
-    const value = kind === 'tools' ? advertise(set, client, upstream, one) : one.value
+    if (pins !== null && pins[at] !== 'approved' && pins[at] !== 'new') continue
+    const value = pins === null ? one.value : advertise(set, client, upstream, one)
     shown.push({ upstream, definition: { ...one, value } })
   }
   return shown

@@ -2,7 +2,7 @@
 
 import type { Client, Transport } from '../call.ts'
 import { Fault } from '../fault.ts'
-import type { Doors } from '../gateway.ts'
+import { type Doors, recordCounts } from '../gateway.ts'
 import type { Json, JsonLimits, JsonObject } from '../json.ts'
 import type { ListKind } from '../ports.ts'
 import { unrecorded } from '../refusal.ts'
@@ -32,6 +32,7 @@ import {
 import { cleanNotice, errorText, noticeText, resultText } from './render.ts'
 import { routes } from './routes.ts'
 import { type Flight, invalid, refusedText, serve, type Stage, type Weight } from './serve.ts'
+import { tally } from './tally.ts'
 import { initialize, view } from './views.ts'
 
 /** The ceilings that a session keeps; `calls` are those in flight at once. */
@@ -96,6 +97,7 @@ export function front(options: FrontOptions): Front {
       self.draining = true
       while (self.work.size > 0) await Promise.allSettled(self.work)
       self.stage.changes.stop()
+      await self.stage.tally.flush()
     },
     abandon() {
       self.silent = true
@@ -151,6 +153,10 @@ function assemble(options: FrontOptions): Self {
       setLevel: (level) => {
         if (self.session !== null) self.session = { ...self.session, level }
       },
+      tally: tally(
+        (counts) => recordCounts(doors, client, { transport: options.transport, counts }),
+        () => scene.say('what was counted could not be recorded; it is kept for the next time'),
+      ),
       changes: changes({
         look: async (kind) => (await view(scene, LOOK, kind)).view,
         tell: (method) => self.stage.write(noticeText(method, null), 'notice'),
@@ -196,13 +202,14 @@ function take(self: Self, message: Message, bytes?: number): void {
       return refuseMalformed(self, message, bytes)
     case 'response':
       // We ask clients nothing, so a response answers nothing.
-      return
+      return self.stage.tally.add('responses')
   }
 }
 
 // Only a session can be told what no request asked for.
 function logged({ session, stage }: Self, params: JsonObject): void {
   if (session !== null && isWanted(params, session.level)) {
+    stage.tally.add('logs')
     stage.write(noticeText('notifications/message', cleanNotice(params)), 'notice')
   }
 }
@@ -211,6 +218,7 @@ function logged({ session, stage }: Self, params: JsonObject): void {
 function notice(self: Self, method: string, params: Request['params']): void {
   // A call without an id would be one that nobody has to answer for.
   if (isCall(method)) return refuseMalformed(self, malformed('id_missing', { method, told: false }))
+  self.stage.tally.add('notifications')
   if (method !== 'notifications/cancelled') return
   const id = params?.['requestId']
   if (typeof id !== 'string' && typeof id !== 'number') return
@@ -253,6 +261,7 @@ function begin(self: Self, request: Request): void {
   if (method === 'initialize' && !isModern(params)) return greet(self, request)
   // A ping may come before the handshake.
   if (method === 'ping' && self.session === null && !isModern(params)) {
+    self.stage.tally.add('pings')
     self.stage.write(resultText(id, '{}'), 'response')
     return
   }

@@ -20,6 +20,7 @@ import {
 } from './render.ts'
 import { type Id, type Request, RPC } from './message.ts'
 import type { Routes } from './routes.ts'
+import type { Tally } from './tally.ts'
 import { type Capability, discover, offer, type Scene, view } from './views.ts'
 
 /** How urgent a message is: a notice may be dropped when the client does not read. */
@@ -30,6 +31,7 @@ export type Stage = {
   readonly scene: Scene
   readonly routes: Routes
   readonly changes: Changes
+  readonly tally: Tally
   readonly transport: Transport
   readonly write: (message: string, weight: Weight) => boolean
   readonly session: () => Session | null
@@ -133,7 +135,13 @@ const METHODS: Readonly<Record<Face['era'], ReadonlyMap<string, Serves>>> = {
   ]),
   legacy: new Map([
     ...LISTS,
-    ['ping', async (_stage, { request }) => resultText(request.id, '{}')],
+    [
+      'ping',
+      async ({ tally }, { request }) => {
+        tally.add('pings')
+        return resultText(request.id, '{}')
+      },
+    ],
     ['logging/setLevel', setLevel],
   ]),
 }
@@ -205,11 +213,12 @@ function withHint(answer: Answer): Answer {
   return { ...answer, value, text: null }
 }
 
-function watch({ write, session }: Stage, flight: Flight): Watch {
+function watch({ write, session, tally }: Stage, flight: Flight): Watch {
   const { face } = flight
   return {
     progress(params) {
       if (face.token === null || flight.cancelled) return
+      tally.add('progress')
       const told = cleanNotice(object({ ...params, progressToken: face.token }))
       write(noticeText('notifications/progress', told), 'notice')
     },
@@ -217,6 +226,7 @@ function watch({ write, session }: Stage, flight: Flight): Watch {
       // A modern client that names no level wants none; a session is told what its server says unasked.
       const level = face.era === 'modern' ? face.level : (session()?.level ?? 'debug')
       if (level === null || flight.cancelled || !atLeast(params['level'], level)) return
+      tally.add('logs')
       write(noticeText('notifications/message', cleanNotice(params)), 'notice')
     },
   }

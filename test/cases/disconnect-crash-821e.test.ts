@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 
 import { type Gate, LONG, startGate } from './harness.ts'
+import { isRunning } from './proc.ts'
 import { ERAS, eventually, type Message, request, textOf } from './wire.ts'
 
 const CALLS = LONG ? 200 : 40
@@ -99,6 +100,7 @@ describe('at once', { concurrency: 4 }, () => {
     test(`${era}: a closed stdin is an upstream that failed, and it is started again`, async (t) => {
       const gate = await startGate(t, { era, upstreams: { odd: {}, ok: {} } })
       assert.equal(textOf(await gate.call('odd__shut')), 'shut')
+      assert.ok(isRunning(gate.starts('odd')[0]?.pid ?? 0))
       await beside(gate, (n) => gate.call('odd__echo', { text: String(n) }))
       await eventually('the second start', () => gate.starts('odd').length >= 2)
       assert.ok(gate.starts('odd').length <= 4)

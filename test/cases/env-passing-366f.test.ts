@@ -13,7 +13,12 @@ for (const era of ERAS) {
     const gate = await startGate(t, {
       era,
       upstreams: {
-        a: { more: { env: { A_TOKEN: 'synthetic-3', B_TOKEN: '${GIVEN}' }, pass_env: ['PASSED'] } },
+        a: {
+          more: {
+            env: { A_TOKEN: 'synthetic-3', B_TOKEN: '${GIVEN}' },
+            pass_env: ['PASSED', 'HTTPS_PROXY'],
+          },
+        },
         b: {},
       },
       env: {
@@ -30,6 +35,7 @@ for (const era of ERAS) {
     assert.equal(seen['A_TOKEN'], 'synthetic-3')
     assert.equal(seen['B_TOKEN'], 'synthetic-5')
     assert.equal(seen['PASSED'], 'synthetic-6')
+    assert.equal(seen['HTTPS_PROXY'], 'http://proxy.example:3128')
     for (const name of ['PATH', 'HOME']) assert.equal(seen[name], process.env[name], name)
     for (const name of [
       'AUDIT_KEY',

@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, renameSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, test } from 'node:test'
+import { describe, test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Gate, LONG, startGate } from './harness.ts'
 import { children, descriptors } from './proc.ts'
-import { ERAS, eventually, refusalCode, textOf } from './wire.ts'
+import { type Era, ERAS, eventually, refusalCode, textOf } from './wire.ts'
 
 /** Calls, and the time over which they are spread. */
 const CALLS = LONG ? 2_000 : 30
@@ -25,6 +25,25 @@ async function untilUp(gate: Gate, withinMs: number): Promise<void> {
     assert.ok(Date.now() < end, 'the upstream did not come back')
     await sleep(50)
   }
+}
+
+async function disturbed(t: TestContext, era: Era, isReplaced: boolean): Promise<void> {
+  const gate = await startGate(t, { era })
+  await gate.call('echo', { text: 'before' })
+  const file = join(gate.folder, 'state', 'audit.jsonl')
+  const moved = join(gate.folder, 'moved.jsonl')
+  const old = readFileSync(file, 'utf8')
+  renameSync(file, moved)
+  if (isReplaced) writeFileSync(file, '')
+  const isBack = (): boolean => existsSync(file) && readFileSync(file, 'utf8').startsWith(old)
+  await eventually('the whole log is there again', isBack, 2_500)
+  assert.equal(textOf(await gate.call('echo', { text: 'after' })), 'after')
+  await gate.record('the disturbance', ({ kind }) => kind === 'recovery')
+  const open = [...descriptors(gate.pid).values()]
+  assert.deepEqual(
+    open.filter((path) => path === moved || path.endsWith('(deleted)')),
+    [],
+  )
 }
 
 // They mostly wait, so they wait together.
@@ -49,23 +68,10 @@ describe('at once', { concurrency: 4 }, () => {
       assert.ok(children(gate.pid).length <= 1, 'dead children are left')
     })
 
-    test(`${era}: a moved audit file is noticed, recorded and rebuilt, and not kept open`, async (t) => {
-      const gate = await startGate(t, { era })
-      await gate.call('echo', { text: 'before' })
-      const file = join(gate.folder, 'state', 'audit.jsonl')
-      const moved = join(gate.folder, 'moved.jsonl')
-      const old = readFileSync(file, 'utf8')
-      renameSync(file, moved)
-      await eventually('the log is there again', () => existsSync(file), 2_500)
-      assert.equal(textOf(await gate.call('echo', { text: 'after' })), 'after')
-      await gate.record('the move', ({ kind }) => kind === 'recovery')
-      assert.ok(readFileSync(file, 'utf8').startsWith(old), 'the log does not begin as before')
-      const open = [...descriptors(gate.pid).values()]
-      assert.deepEqual(
-        open.filter((path) => path === moved || path.endsWith('(deleted)')),
-        [],
-      )
-    })
+    for (const replaced of ['moved', 'replaced']) {
+      test(`${era}: an audit file that was ${replaced} is rebuilt, recorded and not kept open`, (t) =>
+        disturbed(t, era, replaced === 'replaced'))
+    }
   }
 })
 

@@ -83,14 +83,18 @@ describe('at once', { concurrency: 4 }, () => {
       settled(gate)
     })
 
-    test(`${era}: the end of stdin alone ends everything, deaf upstreams and their children too`, async (t) => {
-      const gate = await startGate(t, { era, upstreams: { up: { flags: ['--deaf'] } } })
-      const grandchild = (await gate.call('spawn')).result?.structuredContent?.['pid'] as number
-      assert.ok(isRunning(grandchild))
-      assert.deepEqual(await gate.stop(GONE_MS), { code: 0, signal: null })
-      settled(gate)
-      await eventually('the end of the grandchild', () => !isRunning(grandchild), 2_000)
-    })
+    for (const flags of [[], ['--deaf']]) {
+      const kind = flags.length === 0 ? 'polite' : 'deaf'
+      test(`${era}: the end of stdin alone ends ${kind} upstreams and their children`, async (t) => {
+        const gate = await startGate(t, { era, upstreams: { up: { flags } } })
+        const answer = await gate.call('spawn')
+        const grandchild = answer.result?.structuredContent?.['pid'] as number
+        assert.ok(isRunning(grandchild))
+        assert.deepEqual(await gate.stop(GONE_MS), { code: 0, signal: null })
+        settled(gate)
+        await eventually('the end of the grandchild', () => !isRunning(grandchild), 2_000)
+      })
+    }
   }
 })
 

@@ -172,8 +172,8 @@ export const TOOLS: readonly Tool[] = [
   tool('shut', {}, (c) => {
     c.result(text('shut'))
     process.stdin.removeAllListeners('end')
-    process.stdin.pause()
-    closeSync(0)
+    // Node leaves the descriptor of its stdin open, whatever becomes of the stream.
+    process.stdin.once('close', () => closeSync(0)).destroy()
     setInterval(() => {}, 60_000)
   }),
   tool('spawn', {}, grandchild),

@@ -66,17 +66,15 @@ export async function loadPolicy(
   | Faults
 > {
   const pair = textPair(text)
-  const sources = pair.map((one, at) => ({
-    file: at === 0 ? RECORDED : `${RECORDED}:2`,
-    text: one,
-  }))
+  const sources = pair.map((one, at) => ({ file: RECORDED[at] ?? '', text: one }))
   const opened = sources.map((source) => open(source, lookup, whatDecides))
   const loaded = await assemble(opened, text)
   if (loaded.kind === 'faults') return loaded
   return { kind: 'policy', policy: loaded.policy, warnings: loaded.warnings }
 }
 
-const RECORDED = 'recorded policy'
+/** Names of recorded texts: they stand in no file any more. */
+const RECORDED = ['recorded configuration', 'recorded policy file'] as const
 
 function textPair(text: string): readonly string[] {
   const parsed = text.startsWith('["') ? parseText(text, { ...REQUEST_LIMITS, depth: 1 }) : null

@@ -1,6 +1,6 @@
 // The decision: pure and total. Deny by default; deny wins; an error in a rule denies.
 
-import type { Call, Client, Definition, Target } from '../call.ts'
+import type { Call, Client, Definition, Kind, Method, Target } from '../call.ts'
 import type { Code, Decision, Effect, Facts, Failure, Refusal } from '../decision.ts'
 import { isObject, type Json, type JsonObject, object } from '../json.ts'
 import { type Case, failure, judge, nameOf } from './judge.ts'
@@ -14,13 +14,15 @@ import { viewOf } from './view.ts'
  *  further is looked at. */
 export function decide(call: Call, set: PolicySet, facts: Facts): Decision {
   const { client, target } = call
-  if (target === null) return deny([failure(unlisted(call), 'target')])
+  if (target === null || !KINDS[call.method].includes(target.kind)) {
+    return deny([failure(unlisted(call), 'target')])
+  }
   const refused = admits(set, client, target)
   if (refused !== null) return deny([refused])
   const profile = set.profiles.get(client.profile)
   if (profile === undefined) return deny([failure('client_unknown', 'client')])
   const rule = entryOf(set, profile, target)
-  if (call.method !== 'tools/call' || target.kind !== 'tool') {
+  if (target.kind !== 'tool') {
     return { effect: 'allow', rule, does: 'read', args: call.args, key: null, honoured: false }
   }
   const withheld = definitionFailure(set, call, facts)
@@ -32,8 +34,9 @@ export function decide(call: Call, set: PolicySet, facts: Facts): Decision {
  *  Null when some call of it could be allowed. */
 export function admits(set: PolicySet, client: Client, target: Target): Failure | null {
   const profile = set.profiles.get(client.profile)
-  if (client.identity === 'unknown' || profile === undefined)
+  if (client.identity === 'unknown' || profile === undefined || !proved(client, profile)) {
     return failure('client_unknown', 'client')
+  }
   if (target.kind === 'resource') {
     const entry = uriListed(profile.resources, target.name)
     return entry === null ? failure('resource_denied', `${profile.path}/resources`) : null
@@ -128,6 +131,18 @@ export function keyOf(set: PolicySet, call: Call): string | null {
   const found = keyText(contract?.key ?? null, view, call.key)
   return found.kind === 'key' ? found.key : null
 }
+
+/** What each method may be about. A call that mixes them up is about nothing. */
+const KINDS: Readonly<Record<Method, readonly Kind[]>> = {
+  'tools/call': ['tool'],
+  'resources/read': ['resource'],
+  'prompts/get': ['prompt'],
+  'completion/complete': ['prompt', 'resource'],
+}
+
+/** A profile that asks for a token is nobody's who has shown none. */
+const proved = (client: Client, profile: Profile): boolean =>
+  profile.token === 'optional' || client.identity === 'token'
 
 const SAME_AS_DENIED: ReadonlySet<Code> = new Set<Code>([
   'tool_unknown',

@@ -42,6 +42,47 @@ test('whoever is unknown is denied everything, whatever the list says', async ()
   }
 })
 
+test('a profile that asks for a token is denied to whoever has shown none', async () => {
+  const set = await policyOf(text('{ p: { allow: ["*"], token: required } }'))
+  for (const [identity, wanted] of [
+    ['token', 'allow'],
+    ['declared', 'client_unknown'],
+    ['anonymous', 'client_unknown'],
+  ] as const) {
+    const call = toolCall({ ...client('p'), identity }, 'x', '{}')
+    assert.equal(codes(decide(call, set, approved())), wanted)
+  }
+})
+
+test('a call whose target is of another kind than its method is denied', async () => {
+  const set = await policyOf(
+    text('{ p: { allow: ["*"], resources: ["r://a/*"], prompts: ["*"] } }'),
+  )
+  const kinds = { tool: 'x', resource: 'r://a/b', prompt: 'y' } as const
+  const on = (method: Call['method'], kind: keyof typeof kinds): string =>
+    codes(
+      decide(
+        {
+          ...toolCall(client('p'), 'x', '{}'),
+          method,
+          target: { kind, upstream: 'notes', name: kinds[kind] },
+        },
+        set,
+        approved(),
+      ),
+    )
+  const all = ['tools/call', 'resources/read', 'prompts/get', 'completion/complete'] as const
+  const table = all.map((method) =>
+    (['tool', 'resource', 'prompt'] as const).map((kind) => on(method, kind)),
+  )
+  assert.deepEqual(table, [
+    ['allow', 'tool_unknown', 'tool_unknown'],
+    ['resource_denied', 'allow', 'resource_denied'],
+    ['prompt_denied', 'prompt_denied', 'allow'],
+    ['prompt_denied', 'allow', 'allow'],
+  ])
+})
+
 const NAMES: readonly string[] = [
   'WIPE',
   'Wipe',

@@ -15,17 +15,25 @@ import { referenceDecide } from './reference.ts'
 
 const TOOLS = ['notes/a', 'notes/b', 'other/a', 'notes/c'] as const
 const tool = fc.constantFrom(...TOOLS)
-const pattern = fc.oneof({ weight: 4, arbitrary: tool }, { weight: 1, arbitrary: fc.constantFrom('notes/*', 'other/*', '*') })
+const pattern = fc.oneof(
+  { weight: 4, arbitrary: tool },
+  { weight: 1, arbitrary: fc.constantFrom('notes/*', 'other/*', '*') },
+)
 
 const leaf = fc.oneof(
   fc.record({ type: fc.constantFrom('string', 'integer', 'number', 'boolean', 'array', 'object') }),
   fc.record({ type: fc.constant('string'), minLength: fc.nat(4), maxLength: fc.nat(6) }),
   fc.record({ type: fc.constant('number'), maximum: fc.constantFrom(-1, 0, 5, 100) }),
   fc.record({ enum: fc.uniqueArray(fc.constantFrom(1, 2, 'ab', null, true), { minLength: 1 }) }),
-  fc.record({ type: fc.constant('array'), items: fc.record({ type: fc.constantFrom('integer', 'string') }) }),
+  fc.record({
+    type: fc.constant('array'),
+    items: fc.record({ type: fc.constantFrom('integer', 'string') }),
+  }),
   fc.constant({}),
 )
-const properties = fc.dictionary(fc.constantFrom('a', 'b', 's', 'n', 'l', 'o', 'id'), leaf, { minKeys: 0 })
+const properties = fc.dictionary(fc.constantFrom('a', 'b', 's', 'n', 'l', 'o', 'id'), leaf, {
+  minKeys: 0,
+})
 const schema = fc
   .record({
     properties: fc.oneof(
@@ -35,7 +43,11 @@ const schema = fc
     required: fc.oneof(fc.constant([] as string[]), fc.subarray(['a', 's', 'id'])),
     rest: fc.constantFrom('none', 'none', true, false),
   })
-  .map(({ rest, ...one }) => ({ type: 'object', ...one, ...(rest === 'none' ? {} : { additionalProperties: rest }) }))
+  .map(({ rest, ...one }) => ({
+    type: 'object',
+    ...one,
+    ...(rest === 'none' ? {} : { additionalProperties: rest }),
+  }))
 
 const condition = fc.constantFrom(
   'true',
@@ -66,9 +78,20 @@ const profile = (at: number) =>
     .record({
       parent: at === 0 ? fc.constant(null) : fc.option(fc.nat(at - 1)),
       allow: fc.uniqueArray(pattern, { maxLength: 4 }),
-      deny: fc.oneof({ weight: 3, arbitrary: fc.constant([] as string[]) }, { weight: 1, arbitrary: fc.uniqueArray(pattern, { maxLength: 2 }) }),
+      deny: fc.oneof(
+        { weight: 3, arbitrary: fc.constant([] as string[]) },
+        { weight: 1, arbitrary: fc.uniqueArray(pattern, { maxLength: 2 }) },
+      ),
       rules: fc.array(rule, { maxLength: 3 }),
-      set: fc.option(fc.dictionary(tool, fc.dictionary(fc.constantFrom('a', 's', 'v'), fc.constantFrom(1, 'ab', true), { minKeys: 1 }), { maxKeys: 2 })),
+      set: fc.option(
+        fc.dictionary(
+          tool,
+          fc.dictionary(fc.constantFrom('a', 's', 'v'), fc.constantFrom(1, 'ab', true), {
+            minKeys: 1,
+          }),
+          { maxKeys: 2 },
+        ),
+      ),
     })
     .map(({ parent, set, ...one }) => ({
       ...one,
@@ -83,7 +106,11 @@ const contract = fc
     key: fc.option(fc.constantFrom({ at: '/id' }, { at: '/id', honoured: true }, { at: '/n' }, {})),
     args: fc.option(schema),
   })
-  .map(({ key, args, ...one }) => ({ ...one, ...(key === null ? {} : { key }), ...(args === null ? {} : { args }) }))
+  .map(({ key, args, ...one }) => ({
+    ...one,
+    ...(key === null ? {} : { key }),
+    ...(args === null ? {} : { args }),
+  }))
 
 const policy = fc
   .record({
@@ -100,22 +127,65 @@ const policy = fc
 
 /** JSON text of a value: numbers as a sender may write them. */
 const source = fc.constantFrom(
-  '0', '1', '2', '5', '-1', '2.5', '5.0', '1e0', '100.0', '5e0', '-0', '0.10', '9007199254740991', '9007199254740993', '5.00000000000000000001',
-  'true', 'false', 'null', '""', '"a"', '"ab"', '"abcdef"', '"😀😀"', '"5"', '[]', '[1,2]', '[1,"x"]', '[2.0]', '{}', '{"a":1}', '{"a":1,"z":2}',
+  '0',
+  '1',
+  '2',
+  '5',
+  '-1',
+  '2.5',
+  '5.0',
+  '1e0',
+  '100.0',
+  '5e0',
+  '-0',
+  '0.10',
+  '9007199254740991',
+  '9007199254740993',
+  '5.00000000000000000001',
+  'true',
+  'false',
+  'null',
+  '""',
+  '"a"',
+  '"ab"',
+  '"abcdef"',
+  '"😀😀"',
+  '"5"',
+  '[]',
+  '[1,2]',
+  '[1,"x"]',
+  '[2.0]',
+  '{}',
+  '{"a":1}',
+  '{"a":1,"z":2}',
 )
 const args = fc
   .dictionary(fc.constantFrom('a', 'b', 's', 'n', 'l', 'o', 'id', 'z'), source, { maxKeys: 6 })
-  .map((one) => `{${Object.entries(one).map(([key, text]) => `${JSON.stringify(key)}:${text}`).join(',')}}`)
+  .map(
+    (one) =>
+      `{${Object.entries(one)
+        .map(([key, text]) => `${JSON.stringify(key)}:${text}`)
+        .join(',')}}`,
+  )
 
 const wish = fc.record({
   profile: fc.constantFrom('p0', 'p0', 'p1', 'p1', 'p2', 'p2', 'p3'),
   identity: fc.constantFrom('declared', 'declared', 'declared', 'token', 'unknown'),
   team: fc.option(fc.constantFrom('editors', 'others')),
-  tool: fc.oneof({ weight: 9, arbitrary: tool }, { weight: 1, arbitrary: fc.constantFrom('notes/d', 'notes/A', 'third/a') }),
+  tool: fc.oneof(
+    { weight: 9, arbitrary: tool },
+    { weight: 1, arbitrary: fc.constantFrom('notes/d', 'notes/A', 'third/a') },
+  ),
   args,
   key: fc.option(fc.constantFrom('k1', '', 'naïve', 'x'.repeat(201)), { freq: 3 }),
   schema: fc.nat(2),
-  annotations: fc.constantFrom(undefined, undefined, { readOnlyHint: true }, { readOnlyHint: false }, { destructiveHint: true }),
+  annotations: fc.constantFrom(
+    undefined,
+    undefined,
+    { readOnlyHint: true },
+    { readOnlyHint: false },
+    { destructiveHint: true },
+  ),
   pin: fc.constantFrom('approved', 'approved', 'approved', 'new', 'waits', 'changed', 'none'),
   known: fc.nat(9),
 })
@@ -150,7 +220,9 @@ test(`decide agrees with the reference on ${POLICIES * CALLS} pairs`, async (con
             trace: null,
             receivedUs: 0,
           }
-          const value = jsonObject(JSON.stringify({ inputSchema: schemas[one.schema], annotations: one.annotations }))
+          const value = jsonObject(
+            JSON.stringify({ inputSchema: schemas[one.schema], annotations: one.annotations }),
+          )
           const hash = `h${one.schema}`
           const facts: Facts =
             one.known === 0
@@ -162,10 +234,18 @@ test(`decide agrees with the reference on ${POLICIES * CALLS} pairs`, async (con
           assert.equal(ours.effect, theirs.effect, shown)
           if (ours.effect === 'allow') {
             const { rule: by, does, key, honoured } = ours
-            assert.deepEqual({ effect: 'allow', rule: by, does, args: canonical(ours.args), key, honoured }, theirs, shown)
+            assert.deepEqual(
+              { effect: 'allow', rule: by, does, args: canonical(ours.args), key, honoured },
+              theirs,
+              shown,
+            )
             counts.set('allow', (counts.get('allow') ?? 0) + 1)
           } else if (theirs.effect === 'deny') {
-            assert.deepEqual(ours.failures.map((each) => each.rule), theirs.failures.map(([, by]) => by), shown)
+            assert.deepEqual(
+              ours.failures.map((each) => each.rule),
+              theirs.failures.map(([, by]) => by),
+              shown,
+            )
             for (const [at, each] of ours.failures.entries()) {
               assert.ok(theirs.failures[at]?.[0].includes(each.code), shown)
               counts.set(each.code, (counts.get(each.code) ?? 0) + 1)
@@ -177,7 +257,19 @@ test(`decide agrees with the reference on ${POLICIES * CALLS} pairs`, async (con
     { seed, numRuns: POLICIES },
   )
   // A generator that never reaches a kind of decision proves nothing about it.
-  for (const kind of ['allow', 'client_unknown', 'tool_denied', 'tool_unknown', 'definition_waits', 'definition_changed', 'arguments_denied', 'arguments_invalid', 'number_not_exact', 'key_missing', 'key_invalid']) {
+  for (const kind of [
+    'allow',
+    'client_unknown',
+    'tool_denied',
+    'tool_unknown',
+    'definition_waits',
+    'definition_changed',
+    'arguments_denied',
+    'arguments_invalid',
+    'number_not_exact',
+    'key_missing',
+    'key_invalid',
+  ]) {
     assert.ok((counts.get(kind) ?? 0) >= 20, `${kind}: ${counts.get(kind) ?? 0}`)
   }
 })

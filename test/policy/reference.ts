@@ -18,7 +18,10 @@ export type Verdict =
       readonly key: string | null
       readonly honoured: boolean
     }
-  | { readonly effect: 'deny'; readonly failures: readonly (readonly [codes: readonly string[], rule: string])[] }
+  | {
+      readonly effect: 'deny'
+      readonly failures: readonly (readonly [codes: readonly string[], rule: string])[]
+    }
 
 const get = (value: Json | undefined, ...path: readonly string[]): Json | undefined => {
   let at: Json | undefined = value
@@ -29,7 +32,10 @@ const list = (value: Json | undefined): readonly Json[] => (Array.isArray(value)
 const escape = (name: string): string => name.split('~').join('~0').split('/').join('~1')
 
 /** Ancestors first. */
-function chain(policy: Json, name: string): readonly { readonly name: string; readonly profile: JsonObject }[] {
+function chain(
+  policy: Json,
+  name: string,
+): readonly { readonly name: string; readonly profile: JsonObject }[] {
   const profile = get(policy, 'profiles', name)
   if (!isObject(profile)) return []
   const parent = profile['extends']
@@ -40,25 +46,36 @@ type Listed = { readonly text: string; readonly path: string }
 
 const entries = (policy: Json, name: string, key: string): readonly Listed[] =>
   chain(policy, name).flatMap((one) =>
-    list(one.profile[key]).map((text, at) => ({ text: String(text), path: `/profiles/${one.name}/${key}/${at}` })),
+    list(one.profile[key]).map((text, at) => ({
+      text: String(text),
+      path: `/profiles/${one.name}/${key}/${at}`,
+    })),
   )
 
 const nearest = (policy: Json, name: string, key: string): Json | undefined =>
   chain(policy, name).findLast((one) => one.profile[key] !== undefined)?.profile[key]
 
-function find(all: readonly Listed[], tool: string): { readonly path: string; readonly exact: boolean } | null {
+function find(
+  all: readonly Listed[],
+  tool: string,
+): { readonly path: string; readonly exact: boolean } | null {
   const [upstream] = tool.split('/')
   const exact = all.find((one) => one.text === tool)
   if (exact !== undefined) return { path: exact.path, exact: true }
-  const pattern = all.find((one) => one.text === `${upstream}/*`) ?? all.find((one) => one.text === '*')
+  const pattern =
+    all.find((one) => one.text === `${upstream}/*`) ?? all.find((one) => one.text === '*')
   return pattern === undefined ? null : { path: pattern.path, exact: false }
 }
 
 /** Decides as docs/policy.md says. */
 export function referenceDecide(policy: Json, call: Call, facts: Facts): Verdict {
-  const deny = (...failures: (readonly [readonly string[], string])[]): Verdict => ({ effect: 'deny', failures })
+  const deny = (...failures: (readonly [readonly string[], string])[]): Verdict => ({
+    effect: 'deny',
+    failures,
+  })
   const who = call.client.profile
-  if (call.client.identity === 'unknown' || chain(policy, who).length === 0) return deny([['client_unknown'], 'client'])
+  if (call.client.identity === 'unknown' || chain(policy, who).length === 0)
+    return deny([['client_unknown'], 'client'])
   const tool = `${call.target?.upstream}/${call.target?.name}`
   const denied = find(entries(policy, who, 'deny'), tool)
   if (denied !== null) return deny([['tool_denied'], denied.path])
@@ -68,7 +85,8 @@ export function referenceDecide(policy: Json, call: Call, facts: Facts): Verdict
   const path = `/tools/${escape(tool)}`
   if (get(contract, 'effect') === 'destructive') {
     if (!allowed.exact) return deny([['tool_denied'], `${path}/effect`])
-    if (get(nearest(policy, who, 'approve'), tool) !== 'none') return deny([['tool_denied'], `/profiles/${who}/approve`])
+    if (get(nearest(policy, who, 'approve'), tool) !== 'none')
+      return deny([['tool_denied'], `/profiles/${who}/approve`])
   }
   if (facts.definition === null) return deny([['tool_unknown'], 'definition'])
   if (facts.pin === 'changed') return deny([['definition_changed'], 'definition'])
@@ -100,33 +118,48 @@ function decideArguments(of: Case): Verdict {
     if (Object.hasOwn(call.args, name)) setFailures.push([['arguments_denied'], place])
     args[name] = value ?? null
   }
-  const codes = (code: string, misfit: boolean, inexact: boolean): readonly string[] =>
-    [...(misfit ? [code] : []), ...(inexact ? ['number_not_exact'] : [])]
+  const codes = (code: string, misfit: boolean, inexact: boolean): readonly string[] => [
+    ...(misfit ? [code] : []),
+    ...(inexact ? ['number_not_exact'] : []),
+  ]
 
   const schema = get(contract, 'args')
   if (schema !== undefined) {
     const found = fits(schema, args as JsonObject, false)
-    if (found.misfit || found.inexact) failures.push([codes('arguments_denied', found.misfit, found.inexact), `${path}/args`])
+    if (found.misfit || found.inexact)
+      failures.push([codes('arguments_denied', found.misfit, found.inexact), `${path}/args`])
   }
   failures.push(...setFailures)
   const rules = chain(policy, who).flatMap((one) =>
-    list(one.profile['rules']).map((rule, at) => ({ rule, place: `/profiles/${one.name}/rules/${at}` })),
+    list(one.profile['rules']).map((rule, at) => ({
+      rule,
+      place: `/profiles/${one.name}/rules/${at}`,
+    })),
   )
-  const mine = rules.filter(({ rule }) => find([{ text: String(get(rule, 'tool')), path: '' }], tool) !== null)
+  const mine = rules.filter(
+    ({ rule }) => find([{ text: String(get(rule, 'tool')), path: '' }], tool) !== null,
+  )
   if (schema !== undefined || mine.length > 0) {
     const found = fits(facts.definition?.value['inputSchema'] ?? null, args as JsonObject, true)
-    if (found.misfit || found.inexact) failures.push([codes('arguments_invalid', found.misfit, found.inexact), 'inputSchema'])
+    if (found.misfit || found.inexact)
+      failures.push([codes('arguments_invalid', found.misfit, found.inexact), 'inputSchema'])
   }
   for (const { rule, place } of mine) {
     const when = get(rule, 'when')
-    const applies = when === undefined ? { value: true, inexact: false } : cel(String(when), args, call, facts)
+    const applies =
+      when === undefined ? { value: true, inexact: false } : cel(String(when), args, call, facts)
     if (applies.value === false && !applies.inexact) continue
-    const holds = applies.value === true && !applies.inexact ? cel(String(get(rule, 'require')), args, call, facts) : applies
+    const holds =
+      applies.value === true && !applies.inexact
+        ? cel(String(get(rule, 'require')), args, call, facts)
+        : applies
     if (holds.inexact) failures.push([['number_not_exact'], place])
-    else if (holds.value !== true || applies.value !== true) failures.push([['arguments_denied'], place])
+    else if (holds.value !== true || applies.value !== true)
+      failures.push([['arguments_denied'], place])
   }
   const key = keyOf(contract, args as JsonObject, call.key)
-  if (key.code !== null) failures.push([[key.code], get(contract, 'key') === undefined ? 'key' : `${path}/key`])
+  if (key.code !== null)
+    failures.push([[key.code], get(contract, 'key') === undefined ? 'key' : `${path}/key`])
   if (failures.length > 0) return { effect: 'deny', failures }
   return {
     effect: 'allow',
@@ -145,7 +178,11 @@ function does(contract: Json | undefined, facts: Facts): string {
   return effect === 'read' && contradicted ? 'undeclared' : effect
 }
 
-function keyOf(contract: Json | undefined, args: JsonObject, sent: string | null): { key: string | null; code: string | null; honoured: boolean } {
+function keyOf(
+  contract: Json | undefined,
+  args: JsonObject,
+  sent: string | null,
+): { key: string | null; code: string | null; honoured: boolean } {
   const wanted = get(contract, 'key')
   const at = get(wanted, 'at')
   const found = typeof at === 'string' ? get(args, at.slice(1)) : undefined
@@ -157,9 +194,16 @@ function keyOf(contract: Json | undefined, args: JsonObject, sent: string | null
     text = typeof number === 'number' && Number.isInteger(number) ? String(number) : number
     honoured = get(wanted, 'honoured') === true
   }
-  if (text === null) return { key: null, code: wanted === undefined ? null : 'key_missing', honoured: false }
-  const good = typeof text === 'string' && text.length >= 1 && text.length <= 200 && [...text].every((one) => one >= ' ' && one <= '~')
-  return good ? { key: String(text), code: null, honoured } : { key: null, code: 'key_invalid', honoured: false }
+  if (text === null)
+    return { key: null, code: wanted === undefined ? null : 'key_missing', honoured: false }
+  const good =
+    typeof text === 'string' &&
+    text.length >= 1 &&
+    text.length <= 200 &&
+    [...text].every((one) => one >= ' ' && one <= '~')
+  return good
+    ? { key: String(text), code: null, honoured }
+    : { key: null, code: 'key_invalid', honoured: false }
 }
 
 /** The number a source means when a double holds it, by integer arithmetic; null otherwise. */
@@ -174,7 +218,8 @@ function exactValue(source: string): number | null {
   const a = scaled(source)
   const b = scaled(String(value))
   const low = Math.min(a.scale, b.scale)
-  const up = (one: { readonly digits: bigint; readonly scale: number }): bigint => one.digits * 10n ** BigInt(one.scale - low)
+  const up = (one: { readonly digits: bigint; readonly scale: number }): bigint =>
+    one.digits * 10n ** BigInt(one.scale - low)
   return up(a) === up(b) ? value + 0 : null
 }
 
@@ -197,18 +242,30 @@ function fits(schema: Json, value: Json, closed: boolean): { misfit: boolean; in
     if (typeof type === 'string' && !isType(plain, type)) found.misfit = true
     if (typeof plain === 'string') {
       const length = [...plain].length
-      if (length < Number(one['minLength'] ?? 0) || length > Number(one['maxLength'] ?? Infinity)) found.misfit = true
+      if (length < Number(one['minLength'] ?? 0) || length > Number(one['maxLength'] ?? Infinity))
+        found.misfit = true
     }
     if (typeof plain === 'number' && plain > Number(one['maximum'] ?? Infinity)) found.misfit = true
-    if (one['enum'] !== undefined && !list(one['enum']).some((each) => canonical(each) === canonical(plain))) found.misfit = true
-    if (Array.isArray(plain) && one['items'] !== undefined) for (const item of plain as readonly Json[]) walk(one['items'], item, false)
+    if (
+      one['enum'] !== undefined &&
+      !list(one['enum']).some((each) => canonical(each) === canonical(plain))
+    )
+      found.misfit = true
+    if (Array.isArray(plain) && one['items'] !== undefined)
+      for (const item of plain as readonly Json[]) walk(one['items'], item, false)
     if (!isObject(plain)) return
-    for (const name of list(one['required'])) if (plain[String(name)] === undefined) found.misfit = true
+    for (const name of list(one['required']))
+      if (plain[String(name)] === undefined) found.misfit = true
     for (const [name, member] of Object.entries(plain)) {
       const declared = get(one['properties'], name)
       if (declared !== undefined) walk(declared, member ?? null, false)
       else if (one['additionalProperties'] === false) found.misfit = true
-      else if (closed && one['additionalProperties'] === undefined && (top || one['properties'] !== undefined)) found.misfit = true
+      else if (
+        closed &&
+        one['additionalProperties'] === undefined &&
+        (top || one['properties'] !== undefined)
+      )
+        found.misfit = true
     }
   }
   walk(schema, value, true)
@@ -225,10 +282,18 @@ function isType(value: Json, type: string): boolean {
   return typeof value === type
 }
 
-const environment = new Environment({ unlistedVariablesAreDyn: true, homogeneousAggregateLiterals: false })
+const environment = new Environment({
+  unlistedVariablesAreDyn: true,
+  homogeneousAggregateLiterals: false,
+})
 
 /** What another implementation of CEL makes of an expression; undefined for an error. */
-function cel(text: string, args: Readonly<Record<string, Json>>, call: Call, facts: Facts): { value: unknown; inexact: boolean } {
+function cel(
+  text: string,
+  args: Readonly<Record<string, Json>>,
+  call: Call,
+  facts: Facts,
+): { value: unknown; inexact: boolean } {
   const state = { inexact: false }
   const lift = (value: Json): unknown => {
     if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : value
@@ -238,14 +303,21 @@ function cel(text: string, args: Readonly<Record<string, Json>>, call: Call, fac
     for (const [key, one] of Object.entries(value)) {
       const number = isExact(one) ? exactValue(one.rawJSON) : null
       if (isExact(one) && number === null) {
-        Object.defineProperty(made, key, { enumerable: true, get: () => void (state.inexact = true) })
+        Object.defineProperty(made, key, {
+          enumerable: true,
+          get: () => void (state.inexact = true),
+        })
       } else made[key] = lift(isExact(one) ? number : (one ?? null))
     }
     return made
   }
   const context = {
     args: lift(args as JsonObject),
-    client: { name: call.client.name, profile: call.client.profile, attributes: { ...call.client.attributes } },
+    client: {
+      name: call.client.name,
+      profile: call.client.profile,
+      attributes: { ...call.client.attributes },
+    },
     facts: { definition: facts.definition?.hash ?? null, pin: facts.pin },
   }
   try {

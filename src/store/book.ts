@@ -1,10 +1,12 @@
 // The connection to ledger.db, one write transaction at a time, and the end of the chain inside it.
 
+import { closeSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 
 import { GENESIS_PREV, toEntry, type Draft, type More } from '../ledger/entry.ts'
 import { rowDigest, type Row } from '../ledger/state.ts'
 import { Fault } from '../fault.ts'
+import { createFile, look, parentOf, syncDirectory } from './place.ts'
 import { troubleOf } from './trouble.ts'
 
 /** The last record: its number (-1 before genesis), its hash, and the bytes of the log through it. */
@@ -35,9 +37,17 @@ export type Book = {
   readonly end: () => End
   /** Copies the write-ahead log into the database as far as readers allow. Throws if a sync fails. */
   readonly checkpoint: () => void
+  /** As `checkpoint`, and has the log begin anew unless others use it. After a process that died of a
+   *  failed sync the kernel shows records that it may not have written: copied, they are written again. */
+  readonly renewLog: () => void
   /** Commits so far by this connection that await a checkpoint, in pages, roughly. */
   readonly pages: () => number
   readonly close: () => void
+}
+
+/** Closes the book after `error`, unless a sync has failed: closing would sync again, and seem to succeed. */
+export function closeAfter(book: Book, error: unknown): void {
+  if (troubleOf(error).kind !== 'sync') book.close()
 }
 
 /** The tables whose every change has a record, and their key columns. */
@@ -61,6 +71,7 @@ export const SCHEMA_VERSION = 1
 
 /** Opens ledger.db with full durability. */
 export function openBook(file: string): Book {
+  nameLog(`${file}-wal`)
   const db = new DatabaseSync(file, { timeout: 0 })
   try {
     db.exec(SETTINGS)
@@ -69,6 +80,19 @@ export function openBook(file: string): Book {
     throw error
   }
   return bookOn(db)
+}
+
+// SQLite drops the error of syncing the directory in which it made its write-ahead log, and a log without
+// a name is lost in a power cut: it is named here, where the error counts.
+function nameLog(log: string): void {
+  if (look(log) !== null) return
+  try {
+    closeSync(createFile(log))
+  } catch (error) {
+    // Another process has just made it; the directory is synced all the same.
+    if (look(log) === null) throw error
+  }
+  syncDirectory(parentOf(log))
 }
 
 // Checkpoints are made by hand: SQLite drops the errors of the ones it makes by itself, and with them a
@@ -161,6 +185,9 @@ function bookOn(db: DatabaseSync): Book {
     checkpoint() {
       pages = 0
       sql('PRAGMA wal_checkpoint(PASSIVE)').get()
+    },
+    renewLog() {
+      sql('PRAGMA wal_checkpoint(RESTART)').get()
     },
     pages: () => pages,
     close: () => db.close(),

@@ -62,7 +62,8 @@ function spawn(): Worker {
     // Node 22 calls its SQLite experimental in every thread; MCP clients show stderr as errors.
     execArgv: ['--disable-warning=ExperimentalWarning'],
   })
-  worker.unref()
+  // Only from then on is it heeded.
+  worker.once('online', () => worker.unref())
   return worker
 }
 
@@ -96,6 +97,7 @@ export function openLink(setup: Setup, ears: Ears): Link {
     const hear = (message: Message): void => {
       switch (message.kind) {
         case 'started':
+          worker.unref()
           return resolve(message)
         case 'replies':
           return promises.settle(message.replies)
@@ -109,6 +111,7 @@ export function openLink(setup: Setup, ears: Ears): Link {
           return
         case 'broken': {
           const fault = new Fault(message.code, message.why)
+          worker.unref()
           reject(fault)
           if (over === null) fatal(setup, fault, { end, ears })
           return
@@ -126,6 +129,8 @@ export function openLink(setup: Setup, ears: Ears): Link {
     })
     worker.on('exit', () => end(new Fault('not_recorded', 'the ledger is closed')))
   })
+  worker.once('online', () => worker.ref())
+  worker.ref()
   worker.postMessage(JSON.stringify(setup))
   return {
     started,

@@ -6,7 +6,7 @@ import { closeSync, fsyncSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { Fault } from '../fault.ts'
 import { emptyDraft, FORMAT_VERSION } from '../ledger/entry.ts'
 import { segmentKey } from '../ledger/segment.ts'
-import { openBook, SCHEMA_VERSION, transact, type Book } from './book.ts'
+import { closeAfter, openBook, SCHEMA_VERSION, transact, type Book } from './book.ts'
 import { createMaster, readMaster } from './keys.ts'
 import { openLease, register, type Lease } from './lease.ts'
 import { STORE_LIMITS } from './limits.ts'
@@ -82,6 +82,7 @@ function openUnderLock({ place, mirrorLock, said, begun }: Opening, setup: Setup
   let mirror: Mirror | null = null
   let lease: Lease | null = null
   try {
+    book.renewLog()
     const { origin, segment } = readMeta(book, place)
     turn = turnAt(place.turn)
     mirror = openMirror(place, book)
@@ -102,7 +103,7 @@ function openUnderLock({ place, mirrorLock, said, begun }: Opening, setup: Setup
     lease?.close()
     mirror?.close()
     turn?.close()
-    book.close()
+    closeAfter(book, error)
     throw error
   }
 }
@@ -196,9 +197,11 @@ function createLedger(place: Place, policy: string): void {
     book.append(draft, { origin, nonce, segment: FIRST_SEGMENT })
     book.commit()
     book.checkpoint()
-  } finally {
-    book.close()
+  } catch (error) {
+    closeAfter(book, error)
+    throw error
   }
+  book.close()
 }
 
 const FIRST_SEGMENT = '000001'

@@ -26,7 +26,9 @@ port.once('message', (text: string) => {
   } catch (error) {
     const { code, message } = startFault(error)
     tell({ kind: 'broken', code, why: message })
-    port.close()
+    // After a failed sync the thread stays: its end would close the ledger, and sync.
+    if (code === 'sync_failed') port.on('message', () => undefined)
+    else port.close()
     return
   }
   const pins = readPins(room.book)

@@ -131,6 +131,14 @@ export function object(members: { readonly [key: string]: Json | undefined }): J
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
+const ZERO = 0x30
+/** Up to here a loop is faster than a native search. */
+const NEAR_UNITS = 32
+/** Integers of so many digits are within 2^53-1. */
+const EXACT_DIGITS = 15
+// oxlint-disable-next-line no-control-regex -- what JSON forbids in a string is what is looked for
+const SPECIAL = /[\\\u0000-\u001f]/g
+const NUMBER_GOES_ON: ReadonlySet<number> = new Set([0x2e, 0x45, 0x65])
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 
 function decode(literal: string): string | undefined {
@@ -266,36 +274,74 @@ class Reader {
 
   #string(): string {
     const start = ++this.#at
+    const far = start + NEAR_UNITS
     for (;;) {
       const code = this.#text.charCodeAt(this.#at)
       if (code === QUOTE) return this.#text.slice(start, this.#at++)
       if (code === BACKSLASH) return this.#escaped(start)
       // NaN (the end of the text) fails here too; written so that the common case is one comparison.
       if (!(code >= 0x20)) this.#fail('syntax')
-      this.#at++
+      if (++this.#at === far) return this.#long(start)
     }
   }
 
-  /** The string that began at `start` and holds an escape. Its end is found here, its escapes are
-   *  decoded by JSON.parse, which knows the same grammar and is native. */
+  /** The string that began at `start` and is plain up to here. The rest is looked through natively, which
+   *  for long texts is three times as fast. */
+  #long(start: number): string {
+    const end = this.#text.indexOf('"', this.#at)
+    if (end < 0) this.#fail('syntax')
+    const made = this.#text.slice(start, end)
+    SPECIAL.lastIndex = this.#at - start
+    if (SPECIAL.test(made)) return this.#escaped(start)
+    this.#at = end + 1
+    return made
+  }
+
+  /** The string that began at `start` and may hold escapes after here. Its end is found here; its escapes
+   *  are decoded, and control characters refused, by JSON.parse, which knows the same grammar and is native. */
   #escaped(start: number): string {
-    for (;;) {
-      const code = this.#text.charCodeAt(this.#at)
-      if (code === QUOTE) break
-      if (!(code >= 0x20)) this.#fail('syntax')
-      this.#at += code === BACKSLASH ? 2 : 1
-    }
-    this.#at++
-    const made = decode(this.#text.slice(start - 1, this.#at))
+    let end = this.#text.indexOf('"', this.#at)
+    while (end >= 0 && this.#isEscaped(end, start)) end = this.#text.indexOf('"', end + 1)
+    if (end < 0) this.#fail('syntax')
+    const made = decode(this.#text.slice(start - 1, end + 1))
     if (made === undefined) return this.#fail('syntax')
+    this.#at = end + 1
     if (!made.isWellFormed()) this.#fail('surrogate')
     return made
   }
 
+  /** True after an odd number of backslashes. Each is looked at once: a quote ends every row of them. */
+  #isEscaped(at: number, start: number): boolean {
+    let first = at
+    while (first > start && this.#text.charCodeAt(first - 1) === BACKSLASH) first--
+    return (at - first) % 2 === 1
+  }
+
   #number(): number | Exact {
+    return this.#digits() ?? this.#anyNumber()
+  }
+
+  /** A short row of digits, which is most numbers, or null with nothing read. */
+  #digits(): number | null {
+    let at = this.#at
+    let value = 0
+    for (; ; at++) {
+      const digit = this.#text.charCodeAt(at) - ZERO
+      if (!(digit >= 0 && digit <= 9)) break
+      value = value * 10 + digit
+    }
+    const count = at - this.#at
+    if (count === 0 || count > EXACT_DIGITS || NUMBER_GOES_ON.has(this.#text.charCodeAt(at)))
+      return null
+    if (count > 1 && this.#text.charCodeAt(this.#at) === ZERO) return null
+    this.#at = at
+    return value
+  }
+
+  #anyNumber(): number | Exact {
     NUMBER.lastIndex = this.#at
-    const source = NUMBER.exec(this.#text)?.[0]
-    if (source === undefined) return this.#fail('syntax')
+    if (!NUMBER.test(this.#text)) return this.#fail('syntax')
+    const source = this.#text.slice(this.#at, NUMBER.lastIndex)
     const value = Number(source)
     if (!Number.isFinite(value)) this.#fail('number_range')
     this.#at += source.length

@@ -90,6 +90,46 @@ test('an admitted object has no prototype and only the keys that were sent', () 
   assert.equal(parsed.value['toString'], undefined)
 })
 
+test('a string is judged alike however long it is before its escape, its fault or its end', () => {
+  for (let length = 0; length < 80; length++) {
+    for (const unit of ['a', 'é', '漢', '🚀']) {
+      const start = unit.repeat(length)
+      for (const end of [
+        '',
+        String.raw`\\`,
+        String.raw`\"`,
+        String.raw`\\\"`,
+        String.raw`\u00e9`,
+        'z"]',
+        '\u2028',
+      ]) {
+        const text = `["${start}${end}"]`
+        const parsed = read(text)
+        const theirs = end === 'z"]' ? null : JSON.parse(text)
+        assert.deepEqual(parsed.kind === 'json' ? plain(parsed.value) : null, theirs, text)
+      }
+      for (const wrong of ['\u0000', '\u001f', '\n', '\\x', '\\', '\\\\\\']) {
+        assert.equal(read(`["${start}${wrong}"]`).kind, 'refused', `${length} ${wrong}`)
+        assert.equal(read(`["${start}${wrong}${start}"]`).kind, 'refused', `${length} ${wrong}`)
+      }
+      assert.equal(read(`["${start}`).kind, 'refused')
+    }
+  }
+})
+
+test('a row of digits is read to its last one, whatever follows it', () => {
+  for (let length = 1; length < 20; length++) {
+    for (const digit of ['0', '1', '9']) {
+      for (const end of ['', '.5', '.', 'e1', 'E+2', 'e', 'a', ' 1', '-', '0']) {
+        const source = digit.repeat(length) + end
+        const parsed = read(`[${source}]`)
+        const fits = /^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/.test(source)
+        assert.equal(parsed.kind === 'json' && writeJson(parsed.value), fits && `[${source}]`)
+      }
+    }
+  }
+})
+
 test('a key of one quote is not taken for a key of one backslash, whatever was read before', () => {
   // JSON.parse of Node 24 and 26 takes it so: a scanner in front of it would not be enough.
   const texts = [String.raw`{"/":0,"\\":0,"":null}`, String.raw`{"/":0,"\"":0,"":null}`]

@@ -46,7 +46,7 @@ export type Book = {
 }
 
 /** Closes the book after `error`, unless a sync has failed: closing would sync again, and seem to succeed. */
-export function closeAfter(book: Book, error: unknown): void {
+export function closeAfter(book: { close(): void }, error: unknown): void {
   if (troubleOf(error).kind !== 'sync') book.close()
 }
 
@@ -76,7 +76,7 @@ export function openBook(file: string): Book {
   try {
     db.exec(SETTINGS)
   } catch (error) {
-    db.close()
+    closeAfter(db, error)
     throw error
   }
   return bookOn(db)

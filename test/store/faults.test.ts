@@ -66,8 +66,11 @@ async function injected(t: { after(work: () => void): void }, call: string, faul
   // SQLite ignores a failed sync of a directory; the names that matter are synced by the store itself.
   const name = /sync\(\d+<[^>]*\/([^>/]+)>\) .*\(INJECTED\)/.exec(log)?.[1]
   if (call.includes('sync') && fault !== 'signal=KILL' && name !== 'state') {
-    const after = log.slice(log.indexOf('(INJECTED)'))
-    assert.equal(count(after, 'fsync') + count(after, 'fdatasync'), 0, `a sync after it: ${where}`)
+    const [before = '', after = ''] = log.split('(INJECTED)')
+    const syncs = count(after, 'fsync') + count(after, 'fdatasync')
+    // Before there is a write-ahead log SQLite itself rolls back the empty database, and the next start
+    // makes everything anew.
+    if (before.includes('ledger.db-wal')) assert.equal(syncs, 0, `a sync after it: ${where}`)
     assert.equal(status, 70, `${where}: ${lines.join(' | ')}`)
     assert.ok(lines.some((line) => /^(?:fatal|refused) sync_failed/.test(line)), where)
   }

@@ -6,7 +6,8 @@
 //   babble(ms, text)        answers "babbling", then the text on stderr each ms and for ever
 //   bytes(base64, text)     these bytes as they are, then the text in a line of its own
 //   split(text, at)         the text, its line cut in two writes after so many bytes; at -1: a write a byte
-//   torrent(bytes)          an answer of so many bytes on one line
+//   torrent(bytes, to)      an answer of so many bytes on one line; to `noise`: so many bytes of a line
+//                           that is no message, to `words`: of one on stderr, then "done"
 //   cwd()                   the folder it runs in
 
 import { once } from 'node:events'
@@ -69,12 +70,15 @@ function split(c: Context): void {
 
 async function torrent(c: Context): Promise<void> {
   const [head = '', tail = ''] = answerLine({ ...c, args: { text: '@' } }).split('@')
+  const isAnswer = c.args['to'] === undefined
+  const out = c.args['to'] === 'words' ? process.stderr : process.stdout
   const chunk = Buffer.alloc(1024 * 1024, 'x')
-  process.stdout.write(head)
+  if (isAnswer) out.write(head)
   for (let left = Number(c.args['bytes']); left > 0; left -= chunk.length) {
-    if (!process.stdout.write(chunk)) await once(process.stdout, 'drain')
+    if (!out.write(chunk)) await once(out, 'drain')
   }
-  process.stdout.write(tail)
+  out.write(isAnswer ? tail : '\n')
+  if (!isAnswer) c.result(text('done'))
 }
 
 export const CASE_TOOLS: readonly Tool[] = [
@@ -87,6 +91,6 @@ export const CASE_TOOLS: readonly Tool[] = [
     c.result(text(String(c.args['text'])))
   }),
   tool('split', { text: string, at: integer }, split),
-  tool('torrent', { bytes: integer }, (c) => void torrent(c)),
+  tool('torrent', { bytes: integer, to: string }, (c) => void torrent(c)),
   tool('cwd', {}, (c) => c.result(structured({ cwd: process.cwd() }))),
 ]

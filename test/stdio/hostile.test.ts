@@ -71,6 +71,16 @@ test('an upstream line of 700 MB is one refused answer and costs no memory', (t)
     assert.equal(gate.starts().length, 1)
   }))
 
+for (const to of ['noise', 'words']) {
+  test(`an upstream line of 700 MB that is ${to} costs no memory and no call`, (t) =>
+    attacked(t, 'modern', async (gate) => {
+      const passed = await gate.call('torrent', { bytes: LINE, to }, { withinMs: 90_000 })
+      assert.equal(textOf(passed), 'done')
+      assert.equal(gate.starts().length, 1)
+      assert.ok(gate.errors().length < MB, `${gate.errors().length} bytes on stderr`)
+    }))
+}
+
 for (const era of ERAS) {
   test(`${era}: 1,000 client messages in one chunk are answered one by one`, (t) =>
     attacked(t, era, async (gate) => {

@@ -26,7 +26,9 @@ export function lookAfter(writer: Writer): boolean {
     checkSpace(writer)
   }
   tellHealth(writer)
-  return writer.mended.length > 0 || now - writer.renewedAt >= STORE_LIMITS.renewMs
+  const due = now - writer.renewedAt >= STORE_LIMITS.renewMs
+  // While commits fail each look is a try, so that health is good again soon after the disk is.
+  return due || writer.mended.length > 0 || writer.trouble.commit !== null
 }
 
 // What is committed to a file that has lost its name is lost at the end of the process.

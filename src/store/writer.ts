@@ -131,7 +131,9 @@ function commit(writer: Writer, taken: Waiting[]): Committed | null {
   }
   try {
     if (!room.turn.take(room.book.begin, giveUp)) return null
-    const renew = start - writer.renewedAt >= STORE_LIMITS.renewMs
+    const due = start - writer.renewedAt >= STORE_LIMITS.renewMs
+    // A transaction that writes nothing would prove nothing of the disk.
+    const renew = due || writer.trouble.commit !== null
     const { keptUs, refusedUs } = writer.setup
     const done = commitBatch(
       room,

@@ -7,6 +7,7 @@
 //                      answers before initialize) | garbage (answers the probe with nonsense) |
 //                      picky (-32022 naming legacy revisions only) | future (-32022 naming 2099-01-01)
 //   --version V        the legacy revision it answers to initialize (default: the one asked for)
+//   --menu JSON        other tools, prompts and resources than its own; told in menu.ts
 //   --serve LIST       tools,prompts,resources,completions,logging (default: all of them)
 //   --no-list-changed  declares no listChanged
 //   --tools N          N further tools t000, t001, ...      --tool-bytes B  length of a description
@@ -35,9 +36,9 @@ import { parseArgs } from 'node:util'
 
 import { CASE_TOOLS } from './case-tools.ts'
 import { dribble } from './dribble.ts'
+import { menuMethods, menuTools, readMenu } from './menu.ts'
 import { type Context, type Json, TOOLS as PLAIN_TOOLS } from './scripted-tools.ts'
 
-const TOOLS = [...PLAIN_TOOLS, ...CASE_TOOLS]
 const MODERN = '2026-07-28'
 const META = 'io.modelcontextprotocol/'
 
@@ -45,6 +46,7 @@ const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     era: { type: 'string', default: 'dual' },
+    menu: { type: 'string' },
     version: { type: 'string' },
     serve: { type: 'string', default: 'tools,prompts,resources,completions,logging' },
     'no-list-changed': { type: 'boolean', default: false },
@@ -72,6 +74,8 @@ const { values: flags, positionals } = parseArgs({
   },
 })
 
+const menu = readMenu(flags.menu)
+const TOOLS = menu === null ? [...PLAIN_TOOLS, ...CASE_TOOLS] : menuTools(menu)
 const startedAt = Date.now()
 const serves = new Set(flags.serve.split(','))
 let calls = 0
@@ -230,6 +234,7 @@ const METHODS: Record<string, Method> = {
   },
   'logging/setLevel': (_id, _params, reply) => reply.result({}),
   ping: (_id, _params, reply) => reply.result({}),
+  ...menuMethods(menu, page),
 }
 const NEEDS: Record<string, string> = { completion: 'completions' }
 

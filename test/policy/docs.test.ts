@@ -16,32 +16,33 @@ const BLOCKS = /```yaml\n([\s\S]*?)```\n(?:\n```calls\n([\s\S]*?)```)?/g
 
 type Line = { readonly call: Call; readonly facts: Facts; readonly wanted: string }
 
+const FORM =
+  /^(?<who>\w+)(?:\[(?<attributes>.*?)\])? (?:(?<kind>resource|prompt|new|changed):)?(?<name>\S+) (?<args>.*) => (?<wanted>.+)$/
+
 function lineOf(line: string): Line {
-  const [, who = '', attributes = '', kind = '', name = '', args = '', wanted = ''] =
-    /^(\w+)(?:\[(.*?)\])? (?:(resource|prompt|new|changed):)?(\S+) (.*) => (.+)$/.exec(line) ?? []
-  assert.notEqual(wanted, '', `cannot read: ${line}`)
-  const by: Client = client(
-    who,
-    Object.fromEntries(attributes === '' ? [] : [attributes.split('=')]),
-  )
+  const groups = FORM.exec(line)?.groups
+  assert.ok(groups !== undefined, `cannot read: ${line}`)
+  const part = (name: string): string => groups[name] ?? ''
+  const attributes = part('attributes') === '' ? [] : [part('attributes').split('=')]
+  const by: Client = client(part('who'), Object.fromEntries(attributes))
+  const wanted = part('wanted')
+  const base = toolCall(by, '', part('args'))
+  return { ...placed(base, part('kind'), part('name')), wanted }
+}
+
+function placed(base: Call, kind: string, name: string): Omit<Line, 'wanted'> {
+  const facts: Facts = { definition: null, pin: 'none' }
+  if (kind === 'resource') {
+    const target = { kind, upstream: 'notes', name } as const
+    return { call: { ...base, method: 'resources/read', target }, facts }
+  }
   const slash = name.indexOf('/')
-  const [upstream, tool] =
-    kind === 'resource' ? ['notes', name] : [name.slice(0, slash), name.slice(slash + 1)]
-  const base = toolCall(by, tool, args)
-  if (kind === 'resource' || kind === 'prompt') {
-    const method = kind === 'resource' ? 'resources/read' : 'prompts/get'
-    return {
-      call: { ...base, method, target: { kind, upstream, name: tool } },
-      facts: { definition: null, pin: 'none' },
-      wanted,
-    }
+  const at = { upstream: name.slice(0, slash), name: name.slice(slash + 1) }
+  if (kind === 'prompt') {
+    return { call: { ...base, method: 'prompts/get', target: { kind, ...at } }, facts }
   }
   const pin = kind === 'new' || kind === 'changed' ? kind : 'approved'
-  return {
-    call: { ...base, target: { kind: 'tool', upstream, name: tool } },
-    facts: { ...approved(), pin },
-    wanted,
-  }
+  return { call: { ...base, target: { kind: 'tool', ...at } }, facts: { ...approved(), pin } }
 }
 
 let lines = 0

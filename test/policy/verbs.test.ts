@@ -124,13 +124,13 @@ async function session(
   const ended = new Promise((resolve) => child.once('exit', resolve))
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   for (const [id, params] of calls.entries()) {
-    const _meta = {
+    const meta = {
       'io.modelcontextprotocol/protocolVersion': '2026-07-28',
       'io.modelcontextprotocol/clientInfo': { name: 't', version: '1' },
       'io.modelcontextprotocol/clientCapabilities': {},
     }
     child.stdin.write(
-      `${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { ...params, _meta } })}\n`,
+      `${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { ...params, _meta: meta } })}\n`,
     )
     await lines.next()
   }
@@ -145,14 +145,16 @@ type Line = {
   readonly code: string | null
 }
 
+const CALLS = [
+  { name: 'rm_rf', arguments: { path: '/x' } },
+  { name: 'write_note', arguments: { request_id: 'req-0001', text: 'oi' } },
+  { name: 'write_note', arguments: { request_id: 'req-0002', text: 'muito longo demais' } },
+  { name: 'write_note', arguments: { request_id: 'req-0001', text: 'oi' } },
+  { name: 'write_note', arguments: { request_id: 'req-0001', text: 'outro' } },
+]
+
 test('explain and audit redecide: what is behind each record of a session, decided again', async () => {
-  await session([
-    { name: 'rm_rf', arguments: { path: '/x' } },
-    { name: 'write_note', arguments: { request_id: 'req-0001', text: 'oi' } },
-    { name: 'write_note', arguments: { request_id: 'req-0002', text: 'muito longo demais' } },
-    { name: 'write_note', arguments: { request_id: 'req-0001', text: 'oi' } },
-    { name: 'write_note', arguments: { request_id: 'req-0001', text: 'outro' } },
-  ])
+  await session(CALLS)
   const records = (await run('tail', '--json', '-n', '99')).out
     .trimEnd()
     .split('\n')

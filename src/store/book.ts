@@ -35,11 +35,12 @@ export type Book = {
   readonly remove: (table: Table, key: string) => Chained
   /** The committed end of the chain; inside a transaction, its end so far. */
   readonly end: () => End
-  /** Copies the write-ahead log into the database as far as readers allow. Throws if a sync fails. */
-  readonly checkpoint: () => void
-  /** As `checkpoint`, and has the log begin anew unless others use it. After a process that died of a
-   *  failed sync the kernel shows records that it may not have written: copied, they are written again. */
-  readonly renewLog: () => void
+  /** Copies the write-ahead log into the database as far as readers allow; gives the pages that the log
+   *  holds now. Throws if a sync fails. */
+  readonly checkpoint: () => number
+  /** As `checkpoint`, and has the log begin anew; false where others use it. After a process that died of
+   *  a failed sync the kernel shows records that it may not have written: copied, they are written again. */
+  readonly renewLog: () => boolean
   /** Commits so far by this connection that await a checkpoint, in pages, roughly. */
   readonly pages: () => number
   readonly close: () => void
@@ -101,6 +102,15 @@ const SETTINGS =
   'PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA trusted_schema=OFF'
 const PAGE_BYTES = 4096
 
+type State = {
+  readonly db: DatabaseSync
+  readonly sql: Book['sql']
+  open: boolean
+  end: End
+  lines: string[]
+  pages: number
+}
+
 function bookOn(db: DatabaseSync): Book {
   const kept = new Map<string, StatementSync>()
   const sql = (text: string): StatementSync => {
@@ -110,93 +120,99 @@ function bookOn(db: DatabaseSync): Book {
     kept.set(text, made)
     return made
   }
-  let open = false
-  let end: End = { seq: -1, sha256: GENESIS_PREV, bytes: 0 }
-  let lines: string[] = []
-  let pages = 0
-
-  const rollback = (): void => {
-    open = false
-    lines = []
-    // SQLite has already rolled back by itself after some errors.
-    if (db.isTransaction) db.exec('ROLLBACK')
-  }
+  const state: State = { db, sql, open: false, end: NOTHING, lines: [], pages: 0 }
   return {
     sql,
-    begin() {
-      try {
-        sql('BEGIN IMMEDIATE').run()
-      } catch (error) {
-        if (troubleOf(error).kind === 'busy') return false
-        throw error
-      }
-      open = true
-      lines = []
-      end = readEnd(sql)
-      return true
-    },
-    commit() {
-      sql('COMMIT').run()
-      open = false
-      if (lines.length === 0) return null
-      const text = `${lines.join('\n')}\n`
-      pages += 4 + Math.ceil((2 * text.length) / PAGE_BYTES)
-      return { from: end.seq - lines.length + 1, lines: lines.length, text }
-    },
-    rollback,
+    begin: () => begin(state),
+    commit: () => commit(state),
+    rollback: () => rollback(state),
     exec: (text) => db.exec(text),
-    apart(work) {
-      const before = { end, lines: lines.length }
-      sql('SAVEPOINT one').run()
-      try {
-        const made = work()
-        sql('RELEASE one').run()
-        return made
-      } catch (error) {
-        end = before.end
-        lines.length = before.lines
-        if (db.isTransaction) db.exec('ROLLBACK TO one; RELEASE one')
-        throw error
-      }
-    },
-    append(draft, more) {
-      const seq = end.seq + 1
-      const { line, sha256 } = toEntry(draft, { seq, prev: end.sha256 }, more)
-      const bytes = end.bytes + line.length + 1
-      sql('INSERT INTO entries VALUES (?, ?, ?, ?)').run(seq, line, sha256, bytes)
-      end = { seq, sha256, bytes }
-      lines.push(line)
-      return end
-    },
+    apart: (work) => apart(state, work),
+    append: (draft, more) => append(state, draft, more),
     put(table, row) {
       const columns = Object.keys(row)
       const values: SQLInputValue[] = Object.values(row)
       const marks = columns.map(() => '?').join(', ')
-      sql(`INSERT OR REPLACE INTO ${table} (${columns.join(', ')}) VALUES (${marks})`).run(
-        ...values,
-      )
+      const insert = `INSERT OR REPLACE INTO ${table} (${columns.join(', ')}) VALUES (${marks})`
+      sql(insert).run(...values)
       return { table, row: String(row[KEY[table]]), row_sha256: rowDigest(table, row) }
     },
     remove(table, key) {
       sql(`DELETE FROM ${table} WHERE ${KEY[table]} = ?`).run(key)
       return { table, row: key, row_sha256: null }
     },
-    end: () => (open ? end : readEnd(sql)),
+    end: () => (state.open ? state.end : readEnd(sql)),
     checkpoint() {
-      pages = 0
-      sql('PRAGMA wal_checkpoint(PASSIVE)').get()
+      state.pages = 0
+      return Number(sql('PRAGMA wal_checkpoint(PASSIVE)').get()?.['log'])
     },
-    renewLog() {
-      sql('PRAGMA wal_checkpoint(RESTART)').get()
-    },
-    pages: () => pages,
+    renewLog: () => sql('PRAGMA wal_checkpoint(RESTART)').get()?.['busy'] === 0,
+    pages: () => state.pages,
     close: () => db.close(),
   }
 }
 
+function begin(state: State): boolean {
+  try {
+    state.sql('BEGIN IMMEDIATE').run()
+  } catch (error) {
+    if (troubleOf(error).kind === 'busy') return false
+    throw error
+  }
+  state.open = true
+  state.lines = []
+  state.end = readEnd(state.sql)
+  return true
+}
+
+function commit(state: State): Fresh | null {
+  state.sql('COMMIT').run()
+  state.open = false
+  const { end, lines } = state
+  if (lines.length === 0) return null
+  const text = `${lines.join('\n')}\n`
+  state.pages += 4 + Math.ceil((2 * text.length) / PAGE_BYTES)
+  return { from: end.seq - lines.length + 1, lines: lines.length, text }
+}
+
+function rollback(state: State): void {
+  state.open = false
+  state.lines = []
+  // SQLite has already rolled back by itself after some errors.
+  if (state.db.isTransaction) state.db.exec('ROLLBACK')
+}
+
+function apart<T>(state: State, work: () => T): T {
+  const before = { end: state.end, lines: state.lines.length }
+  state.sql('SAVEPOINT one').run()
+  try {
+    const made = work()
+    state.sql('RELEASE one').run()
+    return made
+  } catch (error) {
+    state.end = before.end
+    state.lines.length = before.lines
+    if (state.db.isTransaction) state.db.exec('ROLLBACK TO one; RELEASE one')
+    throw error
+  }
+}
+
+function append(state: State, draft: Draft, more?: More): End {
+  const { end } = state
+  const seq = end.seq + 1
+  const { line, sha256 } = toEntry(draft, { seq, prev: end.sha256 }, more)
+  const bytes = end.bytes + line.length + 1
+  state.sql('INSERT INTO entries VALUES (?, ?, ?, ?)').run(seq, line, sha256, bytes)
+  state.end = { seq, sha256, bytes }
+  state.lines.push(line)
+  return state.end
+}
+
+const NOTHING: End = { seq: -1, sha256: GENESIS_PREV, bytes: 0 }
+
 function readEnd(sql: Book['sql']): End {
   const row = sql('SELECT seq, sha256, ends FROM entries ORDER BY seq DESC LIMIT 1').get()
-  if (row === undefined) return { seq: -1, sha256: GENESIS_PREV, bytes: 0 }
+  if (row === undefined) return NOTHING
   return { seq: Number(row['seq']), sha256: String(row['sha256']), bytes: Number(row['ends']) }
 }
 

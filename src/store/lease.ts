@@ -84,15 +84,17 @@ export function openLease(place: Place, book: Book): Lease {
       return true
     },
     end: () => endLease(mine.nonce, 'stopped'),
-    sweep() {
-      for (const nonce of ended.splice(0)) removeFree(lockFile(place, nonce))
-      removeOrphans(place, book)
-    },
+    sweep: () => sweep(place, book, ended.splice(0)),
     close() {
       mine.lock.close()
       removeFree(lockFile(place, mine.nonce))
     },
   }
+}
+
+function sweep(place: Place, book: Book, ended: readonly string[]): void {
+  for (const nonce of ended) removeFree(lockFile(place, nonce))
+  removeOrphans(place, book)
 }
 
 /** The row of our first lease is written; inside the transaction of a start. */

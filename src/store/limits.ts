@@ -27,6 +27,11 @@ export const STORE_LIMITS: {
   readonly copyBytes: number
   /** Pages in the write-ahead log after which it is copied into the database. */
   readonly checkpointPages: number
+  /** Pages in the write-ahead log at which a writer waits until it can be begun anew: with several
+   *  writers the log is never quiet by itself. 64 MiB. */
+  readonly logPages: number
+  /** How long it waits for that. */
+  readonly logWaitMs: number
   /** Outcomes that could not be recorded and are tried again. */
   readonly owed: number
   /** Age at which a lock file that no lease names is removed. */
@@ -45,6 +50,8 @@ export const STORE_LIMITS: {
   tailBytes: 1024 * 1024,
   copyBytes: 1024 * 1024,
   checkpointPages: 1_000,
+  logPages: 16_384,
+  logWaitMs: 100,
   owed: 1_000,
   orphanMs: 60_000,
 }

@@ -1,11 +1,11 @@
 // The main thread's end of the line to the writer: requests out in batches, promises kept, waits bounded.
 
-import { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import { Worker } from 'node:worker_threads'
 
 import { Fault, type FaultCode } from '../fault.ts'
 import { placeOf } from './place.ts'
-import { promisesOf } from './promises.ts'
+import { type Promises, promisesOf } from './promises.ts'
 import {
   fromWire,
   type Message,
@@ -67,80 +67,42 @@ function spawn(): Worker {
   return worker
 }
 
+type State = {
+  readonly setup: Setup
+  readonly ears: Ears
+  readonly worker: Worker
+  readonly promises: Promises
+  health: true | string
+  over: Fault | null
+  outbox: string[]
+}
+
 /** Opens the line and hands the writer its setup. */
 export function openLink(setup: Setup, ears: Ears): Link {
   const worker = spare ?? spawn()
   spare = null
   const promises = promisesOf(worker)
-  let health: true | string = true
-  let over: Fault | null = null
-  let outbox: string[] = []
-
-  const flush = (): void => {
-    const batch = outbox
-    outbox = []
-    if (over === null) worker.postMessage(`[${batch.join(',')}]`)
-  }
-  const end = (fault: Fault): void => {
-    if (over !== null) return
-    over = fault
-    health = fault.message
-    clearInterval(guard)
-    promises.rejectAll(fault.message)
-  }
+  const state: State = { setup, ears, worker, promises, health: true, over: null, outbox: [] }
   const guard = setInterval(() => {
-    if (promises.rejectOld(HANGS) > 0) health = HANGS
+    if (state.over !== null) clearInterval(guard)
+    else if (promises.rejectOld(HANGS) > 0) state.health = HANGS
   }, GUARD_MS)
   guard.unref()
-
-  const started = new Promise<Started>((resolve, reject) => {
-    const hear = (message: Message): void => {
-      switch (message.kind) {
-        case 'started':
-          worker.unref()
-          return resolve(message)
-        case 'replies':
-          return promises.settle(message.replies)
-        case 'pins':
-          return ears.pins(message.pins)
-        case 'say':
-          return ears.say(message.line)
-        case 'health':
-          health = message.health
-          if (health === true) ears.healthy()
-          return
-        case 'broken': {
-          const fault = new Fault(message.code, message.why)
-          worker.unref()
-          reject(fault)
-          if (over === null) fatal(setup, fault, { end, ears })
-          return
-        }
-      }
-    }
-    worker.on('message', (text: string) => hear(fromWire.message(text)))
-    worker.on('error', (error) => {
-      const fault = new Fault('internal', 'the ledger thread failed; report this as a defect', {
-        cause: error,
-      })
-      reject(fault)
-      end(fault)
-      ears.fatal(fault)
-    })
-    worker.on('exit', () => end(new Fault('not_recorded', 'the ledger is closed')))
-  })
+  const started = listen(state)
   worker.once('online', () => worker.ref())
   worker.ref()
   worker.postMessage(JSON.stringify(setup))
   return {
     started,
-    health: () => health,
+    health: () => state.health,
     ask(wish, code, late) {
+      const { over, outbox } = state
       if (over !== null) return Promise.reject(new Fault(code, `not recorded: ${over.message}`))
       if (promises.full()) return Promise.reject(new Fault(code, `not recorded: ${TOO_MANY}`))
       const id = promises.nextId()
       const text = JSON.stringify({ ...wish, id })
-      if (outbox.length === 0) setImmediate(flush)
+      // What is asked in one turn of the event loop goes over together.
+      if (outbox.length === 0) setImmediate(() => flush(state))
       outbox.push(text)
       return promises.wait(id, { code, chars: text.length, late })
     },
@@ -151,22 +113,82 @@ const GUARD_MS = 1_000
 const HANGS = 'the ledger does not answer: its disk hangs; check the disk'
 const TOO_MANY = 'too many records wait for the disk; ask again later'
 
+function flush(state: State): void {
+  const batch = state.outbox
+  state.outbox = []
+  if (state.over === null) state.worker.postMessage(`[${batch.join(',')}]`)
+}
+
+/** Resolves when the writer has started, rejects when it could not. */
+function listen(state: State): Promise<Started> {
+  const { worker, ears } = state
+  return new Promise((resolve, reject) => {
+    worker.on('message', (text: string) => {
+      const message = fromWire.message(text)
+      if (message.kind === 'started') {
+        worker.unref()
+        resolve(message)
+      } else if (message.kind === 'broken') {
+        const fault = new Fault(message.code, message.why)
+        worker.unref()
+        reject(fault)
+        breakDown(state, fault)
+      } else hear(state, message)
+    })
+    worker.on('error', (error) => {
+      const fault = new Fault('internal', 'the ledger thread failed; report this as a defect', {
+        cause: error,
+      })
+      reject(fault)
+      end(state, fault)
+      ears.fatal(fault)
+    })
+    worker.on('exit', () => end(state, new Fault('not_recorded', 'the ledger is closed')))
+  })
+}
+
+function hear(
+  state: State,
+  message: Exclude<Message, { readonly kind: 'started' | 'broken' }>,
+): void {
+  const { ears, promises } = state
+  switch (message.kind) {
+    case 'replies':
+      // A disk that hung goes on.
+      if (state.health === HANGS) state.health = true
+      return promises.settle(message.replies)
+    case 'pins':
+      return ears.pins(message.pins)
+    case 'say':
+      return ears.say(message.line)
+    case 'health':
+      state.health = message.health
+      if (message.health === true) ears.healthy()
+  }
+}
+
+function end(state: State, fault: Fault): void {
+  if (state.over !== null) return
+  state.over = fault
+  state.health = fault.message
+  state.promises.rejectAll(fault.message)
+}
+
 // After a failed sync the writer's connection must outlive the process: closed by the exit, it would
 // copy the log into the database and sync, as if nothing had been. A second connection prevents that.
 const kept: DatabaseSync[] = []
-function fatal(
-  setup: Setup,
-  fault: Fault,
-  { end, ears }: { readonly end: (fault: Fault) => void; readonly ears: Ears },
-): void {
-  if (fault.code === 'sync_failed') keepOpen(placeOf(setup.dir).ledger)
-  end(fault)
-  ears.fatal(fault)
+function breakDown(state: State, fault: Fault): void {
+  if (state.over !== null) return
+  if (fault.code === 'sync_failed') keepOpen(placeOf(state.setup.dir).ledger)
+  end(state, fault)
+  state.ears.fatal(fault)
 }
 
 function keepOpen(file: string): void {
+  // Loaded only now: the main thread has no other use for SQLite.
+  const { DatabaseSync: Database } = process.getBuiltinModule('node:sqlite')
   try {
-    const db = new DatabaseSync(file, { readOnly: true, timeout: 0 })
+    const db = new Database(file, { readOnly: true, timeout: 0 })
     kept.push(db)
     db.prepare('SELECT count(*) FROM meta').get()
   } catch {

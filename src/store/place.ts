@@ -25,6 +25,8 @@ export type Place = {
   readonly leases: string
   /** Locked by whoever starts, repairs or appends to the mirror. */
   readonly mirrorLock: string
+  /** Names the file that is the mirror, once it has been put in place anew. */
+  readonly mirrorNumber: string
   /** Its modification time is the sign of waiting writers. */
   readonly turn: string
   /** There while the directory is being made for the first time. */
@@ -40,6 +42,7 @@ export const placeOf = (dir: string): Place => ({
   master: join(dir, 'keys', 'master'),
   leases: join(dir, 'leases'),
   mirrorLock: join(dir, 'mirror.lock'),
+  mirrorNumber: join(dir, 'mirror.number'),
   turn: join(dir, 'turn'),
   marker: join(dir, 'creating'),
 })
@@ -120,3 +123,12 @@ export const parentOf = (path: string): string => dirname(path)
 
 /** A refusal of the state directory as it stands. */
 export const refused = (sentence: string): Fault => new Fault('state_refused', sentence)
+
+/** A name beside `path` that nothing has yet. */
+export function asideName(path: string): string {
+  const now = Date.now()
+  for (let n = 0; ; n++) {
+    const name = `${path}.${now}-${n}.aside`
+    if (look(name) === null) return name
+  }
+}

@@ -208,8 +208,17 @@ const FIRST_SEGMENT = '000001'
 
 function checkAll(place: Place): void {
   for (const path of [place.keys, place.leases]) checkInner(path)
-  const { ledger, mirror, master, mirrorLock, turn } = place
-  const files = [ledger, `${ledger}-wal`, `${ledger}-shm`, mirror, master, mirrorLock, turn]
+  const { ledger, mirror, master, mirrorLock, mirrorNumber, turn } = place
+  const files = [
+    ledger,
+    `${ledger}-wal`,
+    `${ledger}-shm`,
+    mirror,
+    master,
+    mirrorLock,
+    mirrorNumber,
+    turn,
+  ]
   for (const path of files) checkFile(path)
   const lost = [ledger, mirror, master].filter((path) => look(path) === null)
   if (lost.length > 0)

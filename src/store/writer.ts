@@ -92,7 +92,7 @@ function cycle(writer: Writer, waiting: Waiting[]): void {
     tellHealth(writer)
     if (after !== null) throw after
     if (stop !== null) finish(writer, stop)
-    else if (writer.room.book.pages() > STORE_LIMITS.checkpointPages) writer.room.book.checkpoint()
+    else if (writer.room.book.pages() > STORE_LIMITS.checkpointPages) trimLog(writer.room)
   })
 }
 
@@ -159,6 +159,14 @@ function commit(writer: Writer, taken: Waiting[]): Committed | null {
 }
 
 const HELD = 'another process has held the ledger for 5 s; see whether one of them is stopped'
+
+/** Keeps the write-ahead log short. */
+function trimLog({ book, turn }: Room): void {
+  if (book.checkpoint() < STORE_LIMITS.logPages) return
+  const start = performance.now()
+  turn.take(book.renewLog, () => performance.now() - start > STORE_LIMITS.logWaitMs)
+  turn.ended()
+}
 
 function answer(writer: Writer, replies: readonly Reply[]): void {
   if (replies.length > 0) writer.tell({ kind: 'replies', replies })

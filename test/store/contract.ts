@@ -33,9 +33,7 @@ export function contract(
 
   test(`${name}: records appended at once keep their order`, async (t) => {
     const { store, entries } = await open(t)
-    await Promise.all(
-      Array.from({ length: 300 }, (_, n) => store.append(draft({ name: `n${n}` }))),
-    )
+    await Promise.all(Array.from({ length: 300 }, (_, n) => store.append(draft({ name: `n${n}` }))))
     const names = entries().flatMap((entry) => (entry.kind === 'call' ? [entry.name] : []))
     assert.deepEqual(
       names,
@@ -111,7 +109,12 @@ export function contract(
     const again = await store.open(intent(store, 'key-1'))
     assert.deepEqual(again, {
       kind: 'replayed',
-      stored: { answer: null, digest: store.digest(long).digest, bytes: long.length, failed: false },
+      stored: {
+        answer: null,
+        digest: store.digest(long).digest,
+        bytes: long.length,
+        failed: false,
+      },
     })
   })
 
@@ -122,10 +125,14 @@ export function contract(
     assert.deepEqual(await store.open(intent(store, 'key-1')), { kind: 'busy' })
     assert.equal(last(entries()).code, 'busy')
     assert.equal(last(entries()).outcome, 'not_executed')
-    assert.deepEqual(await store.open(intent(store, 'key-1', { args: other })), { kind: 'conflict' })
+    assert.deepEqual(await store.open(intent(store, 'key-1', { args: other })), {
+      kind: 'conflict',
+    })
     assert.equal(last(entries()).code, 'key_conflict')
     await store.close(ticket, closing(store))
-    assert.deepEqual(await store.open(intent(store, 'key-1', { args: other })), { kind: 'conflict' })
+    assert.deepEqual(await store.open(intent(store, 'key-1', { args: other })), {
+      kind: 'conflict',
+    })
   })
 
   test(`${name}: the same key of another client, upstream or tool is another key`, async (t) => {
@@ -148,7 +155,12 @@ export function contract(
 
   test(`${name}: what was certainly not executed frees the key`, async (t) => {
     const { store, entries } = await open(t)
-    const unsent = closing(store, { outcome: 'unsent', code: 'upstream_down', answer: null, store: null })
+    const unsent = closing(store, {
+      outcome: 'unsent',
+      code: 'upstream_down',
+      answer: null,
+      store: null,
+    })
     await store.close(ticketOf(await store.open(intent(store, 'key-1'))), unsent)
     const other = store.digest('{"text":"two"}')
     const second = await store.open(intent(store, 'key-1', { args: other }))
@@ -257,7 +269,9 @@ export function contract(
     const tool = 'notes/write_note'
     await store.pin([{ tool, definition: definition('h1'), state: 'approved' }], 'writer')
     for (const does of ['write', 'read'] as const) {
-      assert.deepEqual(await store.open(intent(store, null, { pin: 'h2', does })), { kind: 'withheld' })
+      assert.deepEqual(await store.open(intent(store, null, { pin: 'h2', does })), {
+        kind: 'withheld',
+      })
       assert.equal(last(entries()).code, 'definition_changed')
       ticketOf(await store.open(intent(store, null, { pin: 'h1', does })))
     }

@@ -19,15 +19,33 @@ const SCRIPT = 'append first;open key-1 text;close key-1;append second;stop'
 const CALLS = ['fsync', 'fdatasync', 'rename', 'link', 'unlink', 'ftruncate', 'pwrite64']
 const FAULTS = ['error=EIO', 'error=ENOSPC', 'signal=KILL'] as const
 
-type Run = { readonly lines: readonly string[]; readonly status: number | null; readonly log: string }
+type Run = {
+  readonly lines: readonly string[]
+  readonly status: number | null
+  readonly log: string
+}
 
 /** One process under strace; `write` is watched on the mirror alone, elsewhere it is Node's own. */
-async function traced(t: { after(work: () => void): void }, call: string, inject: string): Promise<Run & { readonly dir: string }> {
+async function traced(
+  t: { after(work: () => void): void },
+  call: string,
+  inject: string,
+): Promise<Run & { readonly dir: string }> {
   const outside = scratch(t)
   const dir = join(outside, 'state')
   const log = join(outside, 'log')
   const only = call === 'write' ? ['-P', join(dir, 'audit.jsonl')] : []
-  const args = ['-f', '-y', '--seccomp-bpf', '-qq', '-o', log, ...only, '-e', `trace=${call},fsync,fdatasync`]
+  const args = [
+    '-f',
+    '-y',
+    '--seccomp-bpf',
+    '-qq',
+    '-o',
+    log,
+    ...only,
+    '-e',
+    `trace=${call},fsync,fdatasync`,
+  ]
   const what = inject === '' ? [] : ['-e', `inject=${call}:${inject}`]
   const child = spawn(
     STRACE,
@@ -47,10 +65,26 @@ const count = (log: string, call: string): number =>
 function checkAnswers(entries: readonly Entry[], lines: readonly string[], where: string): void {
   const has = (found: (entry: Entry) => boolean): boolean => entries.some(found)
   const said = (line: string): boolean => lines.includes(line)
-  if (said('appended first')) assert.ok(has(({ name }) => name === 'first'), `first: ${where}`)
-  if (said('appended second')) assert.ok(has(({ name }) => name === 'second'), `second: ${where}`)
-  if (said('opened key-1 ticket')) assert.ok(has(({ kind }) => kind === 'intent'), `intent: ${where}`)
-  if (said('closed key-1')) assert.ok(has(({ outcome }) => outcome === 'committed'), `outcome: ${where}`)
+  if (said('appended first'))
+    assert.ok(
+      has(({ name }) => name === 'first'),
+      `first: ${where}`,
+    )
+  if (said('appended second'))
+    assert.ok(
+      has(({ name }) => name === 'second'),
+      `second: ${where}`,
+    )
+  if (said('opened key-1 ticket'))
+    assert.ok(
+      has(({ kind }) => kind === 'intent'),
+      `intent: ${where}`,
+    )
+  if (said('closed key-1'))
+    assert.ok(
+      has(({ outcome }) => outcome === 'committed'),
+      `outcome: ${where}`,
+    )
   const outcomes = entries.filter(({ kind }) => kind === 'outcome').map(({ outcome }) => outcome)
   const intents = entries.filter(({ kind }) => kind === 'intent').length
   assert.equal(outcomes.length, intents, `every intent has one outcome: ${where}`)
@@ -59,10 +93,16 @@ function checkAnswers(entries: readonly Entry[], lines: readonly string[], where
   }
 }
 
-async function injected(t: { after(work: () => void): void }, call: string, fault: string, n: number): Promise<void> {
+async function injected(
+  t: { after(work: () => void): void },
+  call: string,
+  fault: string,
+  n: number,
+): Promise<void> {
   const where = `${call} ${n} ${fault}`
   const { dir, lines, status, log } = await traced(t, call, `${fault}:when=${n}`)
-  if (fault === 'signal=KILL') assert.ok(!lines.includes('stopped'), `nothing was injected: ${where}`)
+  if (fault === 'signal=KILL')
+    assert.ok(!lines.includes('stopped'), `nothing was injected: ${where}`)
   else assert.match(log, /INJECTED/, `nothing was injected: ${where}`)
   // SQLite ignores a failed sync of a directory; the names that matter are synced by the store itself.
   const name = /sync\(\d+<[^>]*\/([^>/]+)>\) .*\(INJECTED\)/.exec(log)?.[1]
@@ -73,51 +113,61 @@ async function injected(t: { after(work: () => void): void }, call: string, faul
     // makes everything anew.
     if (before.includes('ledger.db-wal')) assert.equal(syncs, 0, `a sync after it: ${where}`)
     assert.equal(status, 70, `${where}: ${lines.join(' | ')}`)
-    assert.ok(lines.some((line) => /^(?:fatal|refused) sync_failed/.test(line)), where)
+    assert.ok(
+      lines.some((line) => /^(?:fatal|refused) sync_failed/.test(line)),
+      where,
+    )
   }
   const store = await openSqlite(optionsFor(dir))
   await store.stop()
   checkAnswers(verified(dir), lines, where)
 }
 
-test('a fault in any write, sync, rename, cut or unlink loses nothing that was acknowledged', { skip }, async (t) => {
-  const work: (() => Promise<void>)[] = []
-  for (const call of CALLS) {
-    const total = count((await traced(t, call, '')).log, call)
-    for (let n = 1; n <= total; n++) {
-      for (const [which, fault] of FAULTS.entries()) {
-        // The short form takes each sync once and a third of the others, the fault changing from one
-        // to the next.
-        const every = call === 'fsync' ? 3 : call === 'pwrite64' ? 18 : 6
-        if (LONG || (n * 3 + which) % every === 0) work.push(() => injected(t, call, fault, n))
+test(
+  'a fault in any write, sync, rename, cut or unlink loses nothing that was acknowledged',
+  { skip },
+  async (t) => {
+    const work: (() => Promise<void>)[] = []
+    for (const call of CALLS) {
+      const total = count((await traced(t, call, '')).log, call)
+      for (let at = 0; at < total * FAULTS.length; at++) {
+        const fault = FAULTS[at % FAULTS.length] ?? ''
+        const n = 1 + Math.floor(at / FAULTS.length)
+        // The short form takes each sync once and some of the others, the fault changing from one to the next.
+        const every = call === 'fsync' ? 4 : call === 'pwrite64' ? 19 : 7
+        if (LONG || at % every === 0) work.push(() => injected(t, call, fault, n))
       }
     }
-  }
-  t.diagnostic(`${work.length} faults`)
-  assert.ok(work.length > 30)
-  const lane = async (): Promise<void> => {
-    for (let one = work.pop(); one !== undefined; one = work.pop()) await one()
-  }
-  await Promise.all([lane(), lane()])
-})
-
-test('a mirror that cannot be written, from any moment on, costs no acknowledged record', { skip }, async (t) => {
-  // strace counts every write of the thread, Node's own too, but spares all files but the mirror.
-  const most = LONG ? 40 : 12
-  const seen = new Set<string>()
-  for (let n = 1; n <= most; n += LONG ? 1 : 4) {
-    for (const fault of ['error=EIO', 'error=ENOSPC']) {
-      const where = `write ${n}+ ${fault}`
-      const { dir, lines, log } = await traced(t, 'write', `${fault}:when=${n}+`)
-      if (!log.includes('INJECTED')) continue
-      seen.add(fault)
-      const store = await openSqlite(optionsFor(dir))
-      await store.stop()
-      checkAnswers(verified(dir), lines, where)
+    t.diagnostic(`${work.length} faults`)
+    assert.ok(work.length > 30)
+    const lane = async (): Promise<void> => {
+      for (let one = work.pop(); one !== undefined; one = work.pop()) await one()
     }
-  }
-  assert.equal(seen.size, 2)
-})
+    await Promise.all([lane(), lane()])
+  },
+)
+
+test(
+  'a mirror that cannot be written, from any moment on, costs no acknowledged record',
+  { skip },
+  async (t) => {
+    // strace counts every write of the thread, Node's own too, but spares all files but the mirror.
+    const most = LONG ? 40 : 12
+    const seen = new Set<string>()
+    for (let n = 1; n <= most; n += LONG ? 1 : 4) {
+      for (const fault of ['error=EIO', 'error=ENOSPC']) {
+        const where = `write ${n}+ ${fault}`
+        const { dir, lines, log } = await traced(t, 'write', `${fault}:when=${n}+`)
+        if (!log.includes('INJECTED')) continue
+        seen.add(fault)
+        const store = await openSqlite(optionsFor(dir))
+        await store.stop()
+        checkAnswers(verified(dir), lines, where)
+      }
+    }
+    assert.equal(seen.size, 2)
+  },
+)
 
 test('a write that the kernel cuts short is noticed by its count', async (t) => {
   const dir = scratch(t)

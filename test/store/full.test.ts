@@ -9,7 +9,17 @@ import { test } from 'node:test'
 import type { Store } from '../../src/ports.ts'
 import { openReader } from '../../src/store/reader.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
-import { closing, draft, intent, optionsFor, random, scratch, ticketOf, until, verified } from './scene.ts'
+import {
+  closing,
+  draft,
+  intent,
+  optionsFor,
+  random,
+  scratch,
+  ticketOf,
+  until,
+  verified,
+} from './scene.ts'
 
 const LONG = process.env['ECLUSA_LONG'] === '1'
 
@@ -28,8 +38,8 @@ const unmount = (dir: string): void => {
 }
 
 const canMount = ((): boolean => {
-  const made: (() => void)[] = []
-  const dir = disk({ after: (work) => made.push(work as () => void) }, '1m')
+  const made: (() => unknown)[] = []
+  const dir = disk({ after: (work) => made.push(work) }, '1m')
   if (dir !== null) unmount(dir)
   for (const work of made) work()
   return dir !== null
@@ -52,7 +62,11 @@ function fill(dir: string, left: number): string {
   return file
 }
 
-async function open(t: Test, size: string, minFreeBytes = 0): Promise<{ dir: string; store: Store }> {
+async function open(
+  t: Test,
+  size: string,
+  minFreeBytes = 0,
+): Promise<{ dir: string; store: Store }> {
   const opened: Store[] = []
   const dirs: string[] = []
   t.after(async () => {
@@ -83,44 +97,56 @@ async function appendUntilRefused(store: Store): Promise<readonly string[]> {
   assert.fail('never refused')
 }
 
-test('on a full disk records are refused and health says so, at every level; with room again it goes on', { skip }, async (t) => {
-  const { dir, store } = await open(t, '4m')
-  const acknowledged = new Set<string>()
-  for (let level = 0; level < (LONG ? 20 : 6); level++) {
-    const filler = fill(dir, level * (LONG ? 1_777 : 6_000))
-    for (const name of await appendUntilRefused(store)) acknowledged.add(name)
-    assert.match(String(store.health()), /full; free some space/)
+test(
+  'on a full disk records are refused and health says so, at every level; with room again it goes on',
+  { skip },
+  async (t) => {
+    const { dir, store } = await open(t, '4m')
+    const acknowledged = new Set<string>()
+    for (let level = 0; level < (LONG ? 20 : 6); level++) {
+      const filler = fill(dir, level * (LONG ? 1_777 : 6_000))
+      for (const name of await appendUntilRefused(store)) acknowledged.add(name)
+      assert.match(String(store.health()), /full; free some space/)
+      rmSync(filler)
+      await until(`health is good again at level ${level}`, () => store.health() === true)
+      await store.append(draft({ name: `after-${level}` }))
+      acknowledged.add(`after-${level}`)
+    }
+    const names = new Set(verified(dir).map(({ name }) => name))
+    for (const name of acknowledged) assert.ok(names.has(name), name)
+  },
+)
+
+test(
+  'an outcome that could not be recorded is recorded when there is room again, and its key replays',
+  { skip },
+  async (t) => {
+    const { dir, store } = await open(t, '4m')
+    const ticket = ticketOf(await store.open(intent(store, 'key-1')))
+    const filler = fill(dir, 0)
+    await appendUntilRefused(store)
+    const answer = `{"result":{"text":"${'x'.repeat(200_000)}"}}`
+    const end = closing(store, { store: answer, answer: store.digest(answer) })
+    await assert.rejects(store.close(ticket, end), { code: 'outcome_not_recorded' })
+    await assert.rejects(store.open(intent(store, 'key-2')), { code: 'not_recorded' })
     rmSync(filler)
-    await until(`health is good again at level ${level}`, () => store.health() === true)
-    await store.append(draft({ name: `after-${level}` }))
-    acknowledged.add(`after-${level}`)
-  }
-  const names = new Set(verified(dir).map(({ name }) => name))
-  for (const name of acknowledged) assert.ok(names.has(name), name)
-})
+    await until('the outcome is recorded', () => {
+      const reader = openReader(dir)
+      const lines = [...reader.entries(0)]
+      reader.close()
+      return lines.some((line) => line.includes('"outcome":"committed"'))
+    })
+    assert.equal((await store.open(intent(store, 'key-1'))).kind, 'replayed')
+    verified(dir)
+  },
+)
 
-test('an outcome that could not be recorded is recorded when there is room again, and its key replays', { skip }, async (t) => {
-  const { dir, store } = await open(t, '4m')
-  const ticket = ticketOf(await store.open(intent(store, 'key-1')))
-  const filler = fill(dir, 0)
-  await appendUntilRefused(store)
-  const answer = `{"result":{"text":"${'x'.repeat(200_000)}"}}`
-  const end = closing(store, { store: answer, answer: store.digest(answer) })
-  await assert.rejects(store.close(ticket, end), { code: 'outcome_not_recorded' })
-  await assert.rejects(store.open(intent(store, 'key-2')), { code: 'not_recorded' })
-  rmSync(filler)
-  await until('the outcome is recorded', () => {
-    const reader = openReader(dir)
-    const lines = [...reader.entries(0)]
-    reader.close()
-    return lines.some((line) => line.includes('"outcome":"committed"'))
-  })
-  assert.equal((await store.open(intent(store, 'key-1'))).kind, 'replayed')
-  verified(dir)
-})
-
-test('less free space than asked for turns health red while records still go in', { skip }, async (t) => {
-  const { store } = await open(t, '4m', 64 * 1024 * 1024)
-  await until('health is red', () => /bytes are free/.test(String(store.health())))
-  await store.append(draft())
-})
+test(
+  'less free space than asked for turns health red while records still go in',
+  { skip },
+  async (t) => {
+    const { store } = await open(t, '4m', 64 * 1024 * 1024)
+    await until('health is red', () => /bytes are free/.test(String(store.health())))
+    await store.append(draft())
+  },
+)

@@ -128,8 +128,6 @@ test('a ledger that was moved away ends all writing within a second', async (t) 
 
 test('while the mirror lock is busy records are answered, and the mirror follows', async (t) => {
   const { dir, mirror, store } = await open(t)
-  const holder = child(t, scratch(t))
-  await holder.heard('ready')
   const lock = lockOn(join(dir, 'mirror.lock'))
   t.after(() => lock.close())
   await until('the lock is free', lock.take)
@@ -139,6 +137,38 @@ test('while the mirror lock is busy records are answered, and the mirror follows
   assert.equal(store.health(), true)
   lock.free()
   await until('it has followed', () => mended2(dir), 2_000)
+})
+
+test('of several processes one writes a lost mirror again and the others take it over', async (t) => {
+  const { dir, mirror, store } = await open(t)
+  const others = [child(t, dir), child(t, dir)]
+  await Promise.all(others.map((one) => one.heard('ready')))
+  for (const [round, lose] of [
+    () => renameSync(mirror, `${mirror}.1`),
+    () => rmSync(mirror),
+  ].entries()) {
+    lose()
+    await until('it is mended', () => mended(dir, 'absent'), 1_500)
+    for (const one of others) one.tell(`append r${round}`)
+    await Promise.all(others.map((one) => one.heard(`appended r${round}`)))
+    await store.append(draft())
+    const { ino } = statSync(mirror)
+    for (const one of others) one.tell(`append again${round}`)
+    await Promise.all(others.map((one) => one.heard(`appended again${round}`)))
+    await store.append(draft())
+    assert.equal(statSync(mirror).ino, ino)
+    await until('one record says so', () => {
+      try {
+        return recoveries(dir).length === round + 1
+      } catch {
+        return false
+      }
+    })
+  }
+  assert.deepEqual(
+    readdirSync(dir).filter((name) => name.endsWith('.aside')),
+    [],
+  )
 })
 
 const mended2 = (dir: string): boolean => {

@@ -14,7 +14,10 @@ test('four processes that start at once on an empty directory make one ledger', 
   const dir = scratch(t)
   const all = Array.from({ length: 4 }, () => child(t, dir))
   await Promise.all(all.map((one) => one.heard('ready')))
-  assert.equal(all.flatMap(({ lines }) => lines).filter((line) => /made a new/.test(line)).length, 1)
+  assert.equal(
+    all.flatMap(({ lines }) => lines).filter((line) => /made a new/.test(line)).length,
+    1,
+  )
   for (const one of all) one.tell('stop')
   await Promise.all(all.map((one) => one.heard('stopped')))
   const entries = verified(dir)
@@ -131,8 +134,9 @@ test('a process that was stopped beyond its lease takes a new one, and its answe
   await one.heard('opened key-1 ticket')
   await two.heard('ready')
   one.process.kill('SIGSTOP')
-  await until('the silent lease is ended', () =>
-    verified(dir).some((entry) => entry['why'] === 'silent'),
+  await until(
+    'the silent lease is ended',
+    () => verified(dir).some((entry) => entry['why'] === 'silent'),
     40_000,
   )
   one.process.kill('SIGCONT')
@@ -169,7 +173,9 @@ test('while a stopped process holds the ledger the others refuse after 5 s, and 
   assert.equal(rejected?.code, 'not_recorded')
   assert.ok(rejected.ms >= 4_900 && rejected.ms < 8_000, `${rejected.ms}`)
   assert.match(String(store.health()), /stopped/)
-  await assert.rejects(store.open(intent(store, 'key-1', { does: 'read' })), { code: 'not_recorded' })
+  await assert.rejects(store.open(intent(store, 'key-1', { does: 'read' })), {
+    code: 'not_recorded',
+  })
   holder.process.kill('SIGCONT')
   await until('health is good again', () => store.health() === true)
   await store.append(draft({ name: 'after' }))

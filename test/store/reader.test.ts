@@ -10,12 +10,29 @@ import { hmac256 } from '../../src/canonical.ts'
 import type { Store } from '../../src/ports.ts'
 import { approvePin, openReader } from '../../src/store/reader.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
-import { child, closing, draft, intent, optionsFor, POLICY, scratch, ticketOf, until, verified } from './scene.ts'
+import {
+  child,
+  closing,
+  draft,
+  intent,
+  optionsFor,
+  POLICY,
+  scratch,
+  ticketOf,
+  until,
+  verified,
+} from './scene.ts'
 
 const TOOL = 'notes/write_note'
-const definition = (hash: string) => ({ name: 'write_note', value: { name: 'write_note', b: 1 }, hash })
+const definition = (hash: string) => ({
+  name: 'write_note',
+  value: { name: 'write_note', b: 1 },
+  hash,
+})
 
-async function open(t: { after(work: () => unknown): void }): Promise<{ dir: string; store: Store }> {
+async function open(t: {
+  after(work: () => unknown): void
+}): Promise<{ dir: string; store: Store }> {
   const opened: Store[] = []
   t.after(() => Promise.all(opened.map((store) => store.stop().catch(() => undefined))))
   const dir = scratch(t)
@@ -51,7 +68,10 @@ test('in a snapshot entries and tables agree although a process goes on writing'
   const ends: number[] = []
   const writing = (async () => {
     while (ends.length < 20) {
-      await store.close(ticketOf(await store.open(intent(store, String(Math.random())))), closing(store))
+      await store.close(
+        ticketOf(await store.open(intent(store, String(Math.random())))),
+        closing(store),
+      )
     }
   })()
   while (ends.length < 20) {
@@ -93,7 +113,10 @@ test('an approval is recorded with the user and seen by running processes within
   await other.heard('ready')
   await store.pin([{ tool: TOOL, definition: definition('h1'), state: 'waits' }], 'writer')
   assert.deepEqual(approvePin(dir, { tool: 'notes/none', hash: null }), { kind: 'unknown_tool' })
-  assert.deepEqual(approvePin(dir, { tool: TOOL, hash: 'h9' }), { kind: 'other_hash', waiting: 'h1' })
+  assert.deepEqual(approvePin(dir, { tool: TOOL, hash: 'h9' }), {
+    kind: 'other_hash',
+    waiting: 'h1',
+  })
   assert.deepEqual(approvePin(dir, { tool: TOOL, hash: 'h1' }), {
     kind: 'approved',
     hash: 'h1',
@@ -101,10 +124,14 @@ test('an approval is recorded with the user and seen by running processes within
   })
   assert.deepEqual(approvePin(dir, { tool: TOOL, hash: null }), { kind: 'nothing_waits' })
   await until('this process sees it', () => store.pins().get(TOOL)?.hash === 'h1', 1_500)
-  await until('the other one sees it', () => {
-    other.tell('pins')
-    return other.lines.some((line) => line.includes('"hash":"h1"'))
-  }, 1_500)
+  await until(
+    'the other one sees it',
+    () => {
+      other.tell('pins')
+      return other.lines.some((line) => line.includes('"hash":"h1"'))
+    },
+    1_500,
+  )
   const pins = verified(dir).filter((entry) => entry['table'] === 'pins')
   assert.equal(pins.at(-1)?.['user'], userInfo().username)
   assert.equal(pins.at(-1)?.['state'], 'approved')

@@ -22,7 +22,10 @@ export function scratch(t: { after(work: () => void): void }): string {
   return dir
 }
 
-export const POLICY: { readonly digest: string; readonly text: string } = { digest: 'a'.repeat(64), text: 'version: 2' }
+export const POLICY: { readonly digest: string; readonly text: string } = {
+  digest: 'a'.repeat(64),
+  text: 'version: 2',
+}
 
 /** Options of a plain store; a fatal fault fails the test unless it is expected. */
 export const optionsFor = (dir: string, other: Partial<SqliteOptions> = {}): SqliteOptions => ({

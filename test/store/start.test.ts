@@ -230,12 +230,16 @@ test('links in place of state files are refused', async (t) => {
   await refusal(link, /not a directory of its own/)
 })
 
-test('files of another user are refused', { skip: process.getuid?.() !== 0 && 'needs root' }, async (t) => {
-  const dir = await settled(t)
-  const { chownSync } = await import('node:fs')
-  chownSync(join(dir, 'audit.jsonl'), 12_345, 12_345)
-  await refusal(dir, /belongs to another user/)
-})
+test(
+  'files of another user are refused',
+  { skip: process.getuid?.() !== 0 && 'needs root' },
+  async (t) => {
+    const dir = await settled(t)
+    const { chownSync } = await import('node:fs')
+    chownSync(join(dir, 'audit.jsonl'), 12_345, 12_345)
+    await refusal(dir, /belongs to another user/)
+  },
+)
 
 test('a ledger of another version, and a file that is no ledger, are refused', async (t) => {
   const dir = await settled(t)

@@ -65,7 +65,7 @@ export async function createGate(options: GateOptions): Promise<Gate> {
     policy: () => config.policy,
     clock: { nowUs: () => Date.now() * 1000 },
     random: () => randomBytes(16).toString('hex'),
-    broken: (error: unknown) => say(`eclusa: a late record failed: ${reasonOf(error)}`),
+    broken: (error: unknown) => say(`a late record failed: ${reasonOf(error)}`),
     views: new Map<string, string>(),
   }
   const { limits, drainMs } = config
@@ -95,7 +95,7 @@ async function configOf(
   const io = { ...processIo(), err: say }
   const loaded = await loadConfig({ file: 'createGate', text: canonical(main) }, source, lookup(io))
   if (loaded.kind === 'faults') throw new Fault('config_invalid', linesOf(loaded.faults))
-  for (const warning of loaded.warnings) say(`eclusa: ${faultLine(warning)}`)
+  for (const warning of loaded.warnings) say(faultLine(warning))
   return loaded.config
 }
 
@@ -111,10 +111,10 @@ function clientOf({ policy }: Config, { profile, attributes }: GateOptions): Cli
   throw new Fault('usage', `choose a profile: ${found.profiles.join(', ')}`)
 }
 
-const toStderr = (line: string): void => void process.stderr.write(`${line}\n`)
+const toStderr = (line: string): void => void process.stderr.write(`eclusa: ${line}\n`)
 
 function exitNow(fault: Fault): never {
-  toStderr(`eclusa: ${fault.message}`)
+  toStderr(fault.message)
   process.exit(exitStatus(fault.code))
 }
 

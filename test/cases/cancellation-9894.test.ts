@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import { startGate } from './harness.ts'
-import { ERAS, eventually, type Message, request, textOf } from './wire.ts'
+import { eventually, type Message, PAIRS, request, textOf } from './wire.ts'
 
 /** How long the cancel may take to reach the server. */
 const SOON_MS = 500
@@ -12,15 +12,16 @@ const SOON_MS = 500
 const ofMethod = (trace: readonly Message[], method: string): readonly Message[] =>
   trace.filter((one) => one.method === method)
 
-for (const era of ERAS) {
+for (const [era, servers] of PAIRS) {
+  const name = `${era} client, ${servers} server`
   const cancel = {
     jsonrpc: '2.0',
     method: 'notifications/cancelled',
     params: { requestId: 101, reason: 'user' },
   }
 
-  test(`${era}: a cancelled write is cancelled at its server, and its outcome is still recorded`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { s: {}, f: {} } })
+  test(`${name}: a cancelled write is cancelled at its server, and its outcome is still recorded`, async (t) => {
+    const gate = await startGate(t, { era, servers, upstreams: { s: {}, f: {} } })
     await gate.call('s__echo', { text: 'warm' })
     await gate.call('f__echo', { text: 'warm' })
     await gate.post(request(era, 101, 'tools/call', { name: 's__slow', arguments: { ms: 1_500 } }))
@@ -49,8 +50,8 @@ for (const era of ERAS) {
     assert.ok(!gate.messages().some(({ id }) => id === 101), 'a cancelled call was answered')
   })
 
-  test(`${era}: a cancelled read is closed at once`, async (t) => {
-    const gate = await startGate(t, { era, tools: { 'up/slow': { effect: 'read' } } })
+  test(`${name}: a cancelled read is closed at once`, async (t) => {
+    const gate = await startGate(t, { era, servers, tools: { 'up/slow': { effect: 'read' } } })
     await gate.call('echo', { text: 'warm' })
     await gate.post(request(era, 101, 'tools/call', { name: 'slow', arguments: { ms: 60_000 } }))
     await eventually('the call at its server', () =>
@@ -68,8 +69,8 @@ for (const era of ERAS) {
     assert.equal(textOf(await gate.call('echo', { text: 'again' }, { id: 101 })), 'again')
   })
 
-  test(`${era}: a cancel of an unknown or finished id does nothing`, async (t) => {
-    const gate = await startGate(t, { era })
+  test(`${name}: a cancel of an unknown or finished id does nothing`, async (t) => {
+    const gate = await startGate(t, { era, servers })
     assert.equal(textOf(await gate.call('echo', { text: 'done' }, { id: 101 })), 'done')
     await gate.post(cancel)
     await gate.post({ ...cancel, params: { requestId: '102' } })

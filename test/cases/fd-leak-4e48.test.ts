@@ -117,5 +117,5 @@ function limitFiles(pid: number, soft: number): void {
   execFileSync('prlimit', ['--pid', String(pid), `--nofile=${soft}:`])
 }
 
-test('policy reloads leak nothing', { todo: 'part 5' })
+test('sealed segments and policy reloads leak nothing', { todo: 'part 5' })
 test('over HTTP', { todo: 'part 2' })

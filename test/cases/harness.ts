@@ -39,6 +39,8 @@ export type Upstream = {
  *  exact name, and every resource and prompt. Without `upstreams`, there is one, `up`. */
 export type Setup = {
   readonly era: Era
+  /** What the scripted servers speak; without it, what the client speaks. */
+  readonly servers?: Era
   readonly upstreams?: Readonly<Record<string, Upstream>>
   readonly allow?: readonly string[]
   readonly tools?: Bag
@@ -103,7 +105,7 @@ function argumentsOf(setup: Setup, folder: string, file: string): readonly strin
   return [
     ...setup.short,
     '--',
-    ...scripted(folder, 'up', upstreamsOf(setup)['up'] ?? {}, setup.era),
+    ...scripted(folder, 'up', upstreamsOf(setup)['up'] ?? {}, setup.servers ?? setup.era),
   ]
 }
 
@@ -163,7 +165,7 @@ function configOf(setup: Setup, folder: string): Bag {
   const upstreams: Record<string, Bag> = {}
   const names = Object.keys(upstreamsOf(setup))
   for (const [name, one] of Object.entries(upstreamsOf(setup))) {
-    const command = one.command ?? scripted(folder, name, one, setup.era)
+    const command = one.command ?? scripted(folder, name, one, setup.servers ?? setup.era)
     // A command is meant literally: only `more` may ask for a substitution.
     const literal = command.map((part) => part.replaceAll(/\$\{[^}]*\}/g, (found) => `$${found}`))
     upstreams[name] = { command: literal, ...one.more }

@@ -4,12 +4,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import { startGate } from './harness.ts'
-import { ERAS, textOf } from './wire.ts'
+import { PAIRS, textOf } from './wire.ts'
 
-for (const era of ERAS) {
+for (const [era, servers] of PAIRS) {
+  const name = `${era} client, ${servers} server`
   for (const token of ['tok-1', 7]) {
-    test(`${era}: progress under ${typeof token} tokens grows and ends with the answer`, async (t) => {
-      const gate = await startGate(t, { era })
+    test(`${name}: progress under ${typeof token} tokens grows and ends with the answer`, async (t) => {
+      const gate = await startGate(t, { era, servers })
       const answer = await gate.call(
         'progress',
         { values: [1, 5, 5, 3] },
@@ -31,8 +32,8 @@ for (const era of ERAS) {
     })
   }
 
-  test(`${era}: two calls with one token each get their own progress`, async (t) => {
-    const gate = await startGate(t, { era })
+  test(`${name}: two calls with one token each get their own progress`, async (t) => {
+    const gate = await startGate(t, { era, servers })
     const ask = (token: string | number, values: number[]): ReturnType<typeof gate.call> =>
       gate.call('progress', { values, ms: 20 }, { meta: { progressToken: token } })
     await Promise.all([ask(1, [10, 20]), ask('1', [30, 40])])
@@ -50,8 +51,8 @@ for (const era of ERAS) {
     )
   })
 
-  test(`${era}: a client without a token gets no progress, and unknown tokens harm nobody`, async (t) => {
-    const gate = await startGate(t, { era })
+  test(`${name}: a client without a token gets no progress, and unknown tokens harm nobody`, async (t) => {
+    const gate = await startGate(t, { era, servers })
     const foreign = JSON.stringify({
       jsonrpc: '2.0',
       method: 'notifications/progress',

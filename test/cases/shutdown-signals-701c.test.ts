@@ -73,6 +73,16 @@ describe('at once', { concurrency: 4 }, () => {
       )
     })
 
+    test(`${era}: one SIGTERM is enough, whatever calls and servers do`, async (t) => {
+      const config = { drain: '500ms' }
+      const gate = await startGate(t, { era, config, upstreams: { up: { flags: ['--deaf'] } } })
+      await inFlight(gate, era, 60_000)
+      gate.child.kill('SIGTERM')
+      const exit = await within('the exit', gate.exit, GONE_MS)
+      assert.equal(exit.signal, null)
+      settled(gate)
+    })
+
     test(`${era}: a call that ends within the drain is answered`, async (t) => {
       const gate = await startGate(t, { era })
       await inFlight(gate, era, 700)

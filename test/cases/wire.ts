@@ -7,6 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** The two families of revisions, as in src/call.ts. */
 export type Era = 'legacy' | 'modern'
 export const ERAS: readonly Era[] = ['legacy', 'modern']
+/** What the client speaks and what its servers speak. */
+export const PAIRS: readonly (readonly [client: Era, servers: Era])[] = ERAS.flatMap((client) =>
+  ERAS.map((servers) => [client, servers] as const),
+)
 
 export type Bag = { readonly [key: string]: unknown }
 export type Id = string | number

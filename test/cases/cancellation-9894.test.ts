@@ -13,14 +13,14 @@ const ofMethod = (trace: readonly Message[], method: string): readonly Message[]
   trace.filter((one) => one.method === method)
 
 for (const [era, servers] of PAIRS) {
-  const name = `${era} client, ${servers} server`
+  const pair = `${era} client, ${servers} server`
   const cancel = {
     jsonrpc: '2.0',
     method: 'notifications/cancelled',
     params: { requestId: 101, reason: 'user' },
   }
 
-  test(`${name}: a cancelled write is cancelled at its server, and its outcome is still recorded`, async (t) => {
+  test(`${pair}: a cancelled write is cancelled at its server, and its outcome is still recorded`, async (t) => {
     const gate = await startGate(t, { era, servers, upstreams: { s: {}, f: {} } })
     await gate.call('s__echo', { text: 'warm' })
     await gate.call('f__echo', { text: 'warm' })
@@ -50,7 +50,7 @@ for (const [era, servers] of PAIRS) {
     assert.ok(!gate.messages().some(({ id }) => id === 101), 'a cancelled call was answered')
   })
 
-  test(`${name}: a cancelled read is closed at once`, async (t) => {
+  test(`${pair}: a cancelled read is closed at once`, async (t) => {
     const gate = await startGate(t, { era, servers, tools: { 'up/slow': { effect: 'read' } } })
     await gate.call('echo', { text: 'warm' })
     await gate.post(request(era, 101, 'tools/call', { name: 'slow', arguments: { ms: 60_000 } }))
@@ -69,7 +69,7 @@ for (const [era, servers] of PAIRS) {
     assert.equal(textOf(await gate.call('echo', { text: 'again' }, { id: 101 })), 'again')
   })
 
-  test(`${name}: a cancel of an unknown or finished id does nothing`, async (t) => {
+  test(`${pair}: a cancel of an unknown or finished id does nothing`, async (t) => {
     const gate = await startGate(t, { era, servers })
     assert.equal(textOf(await gate.call('echo', { text: 'done' }, { id: 101 })), 'done')
     await gate.post(cancel)

@@ -7,9 +7,9 @@ import { startGate } from './harness.ts'
 import { PAIRS, textOf } from './wire.ts'
 
 for (const [era, servers] of PAIRS) {
-  const name = `${era} client, ${servers} server`
+  const pair = `${era} client, ${servers} server`
   for (const token of ['tok-1', 7]) {
-    test(`${name}: progress under ${typeof token} tokens grows and ends with the answer`, async (t) => {
+    test(`${pair}: progress under ${typeof token} tokens grows and ends with the answer`, async (t) => {
       const gate = await startGate(t, { era, servers })
       const answer = await gate.call(
         'progress',
@@ -32,7 +32,7 @@ for (const [era, servers] of PAIRS) {
     })
   }
 
-  test(`${name}: two calls with one token each get their own progress`, async (t) => {
+  test(`${pair}: two calls with one token each get their own progress`, async (t) => {
     const gate = await startGate(t, { era, servers })
     const ask = (token: string | number, values: number[]): ReturnType<typeof gate.call> =>
       gate.call('progress', { values, ms: 20 }, { meta: { progressToken: token } })
@@ -51,7 +51,7 @@ for (const [era, servers] of PAIRS) {
     )
   })
 
-  test(`${name}: a client without a token gets no progress, and unknown tokens harm nobody`, async (t) => {
+  test(`${pair}: a client without a token gets no progress, and unknown tokens harm nobody`, async (t) => {
     const gate = await startGate(t, { era, servers })
     const foreign = JSON.stringify({
       jsonrpc: '2.0',

@@ -265,6 +265,7 @@ function intent(page: Page, decision: Allowed, facts: Facts): Parameters<Store['
       decision: 'allow',
       outcome: 'pending',
       rule: decision.rule,
+      duration_us: doors.clock.nowUs() - call.receivedUs,
     },
     does: decision.does,
     upstream: call.target?.upstream ?? '',

@@ -21,6 +21,7 @@ export async function demo(args: string[], io: Io): Promise<number> {
     io.err('eclusa: to try it on your own server now, run: eclusa stdio -- COMMAND')
     return EXIT.usage
   }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- our own file, but not of the package
   const { play: run } = (await import(play.href)) as {
     readonly play: (io: Io) => Promise<number>
   }

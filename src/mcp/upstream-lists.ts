@@ -39,6 +39,8 @@ type State = {
   items: readonly Definition[]
   names: ReadonlyMap<string, Definition>
   complete: boolean
+  /** A complete list was had once: what a failed asking leaves does not replace it. */
+  whole: boolean
   /** When the last asking began, and until when its answer is believed. */
   askedAt: number
   believedUntil: number
@@ -152,6 +154,7 @@ const unknown = (): State => ({
   items: [],
   names: new Map(),
   complete: false,
+  whole: false,
   askedAt: -BELIEVED_MS,
   believedUntil: 0,
   stale: true,
@@ -169,7 +172,8 @@ type Asked = { readonly kind: ListKind; readonly source: Source; readonly wasSta
 
 function learn(state: State, pages: Pages, asked: Asked): void {
   state.absent = pages.absent
-  if (pages.complete || !state.complete) {
+  state.whole ||= pages.complete
+  if (pages.complete || !state.whole) {
     state.items = pages.items
     state.names = new Map(pages.items.map((one) => [one.name, one]))
   }

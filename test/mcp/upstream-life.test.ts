@@ -137,7 +137,7 @@ test('a deaf server and its children are gone after a stop, within the graces', 
   const at = performance.now()
   await rig.stop()
   const took = performance.now() - at
-  assert.ok(took > 1500 && took < 5000, `${took} ms`)
+  assert.ok(took > 1500 && took < 8000, `${took} ms`)
   assert.ok(!alive(pid))
   await until(() => !alive(grandchild))
 })

@@ -158,9 +158,9 @@ test('a change is seen, and the names it took away are gone', async (t) => {
 test('a storm of 500 changes in 2 s costs at most 5 lists and few notices', async (t) => {
   const trace = fresh('trace')
   const rig = one(t, '--era', 'legacy', '--trace', trace)
+  const heard = await announcements(rig)
   await names(rig)
   const before = asked(trace)
-  const heard = await announcements(rig)
   rig.onChange((_upstream, kind) => void rig.list('s', kind))
   await call(rig, 'change', { tools: [tool('calm')], times: 500, ms: 2000 })
   const last = performance.now() + 2500
@@ -173,18 +173,18 @@ test('a storm of 500 changes in 2 s costs at most 5 lists and few notices', asyn
   assert.ok(heard.tools >= 1 && heard.tools <= 5, `${heard.tools} notices`)
 })
 
-test('an empty list is not believed for long', async (t) => {
-  for (const ttl of ['0', '3600000']) {
-    const rig = one(t, '--empty-for', '1500', '--ttl', ttl, '--no-list-changed')
+for (const ttl of ['0', '3600000']) {
+  test(`an empty list is not believed for long, whatever its server says (ttl ${ttl})`, async (t) => {
+    const rig = one(t, '--empty-for', '2000', '--ttl', ttl, '--no-list-changed')
     assert.deepEqual((await rig.list('s', 'tools')).items, [])
     assert.equal(await rig.definition('s', 'echo'), 'absent')
-    const last = performance.now() + 5000
+    const last = performance.now() + 10_000
     while ((await names(rig)).length === 0) {
       assert.ok(performance.now() < last)
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
-  }
-})
+  })
+}
 
 test('a name that the list lacks makes us ask once, not for each call', async (t) => {
   const trace = fresh('trace')
@@ -200,7 +200,7 @@ test('a name that the list lacks makes us ask once, not for each call', async (t
 test('a list that failed is incomplete and heals; what was had before is still given', async (t) => {
   const rig = one(t, '--list-fails', '1', '--era', 'legacy')
   assert.deepEqual(await rig.list('s', 'tools'), { items: [], complete: false })
-  const last = performance.now() + 5000
+  const last = performance.now() + 10_000
   while (!(await rig.list('s', 'tools')).complete) {
     assert.ok(performance.now() < last)
     await new Promise((resolve) => setTimeout(resolve, 100))
@@ -209,6 +209,89 @@ test('a list that failed is incomplete and heals; what was had before is still g
   const { items, complete } = await rig.list('s', 'tools')
   assert.ok(items.length > 10 || complete)
 })
+
+test('after an announced change that cannot be looked up, no tool is known', async (t) => {
+  const rig = start(t, [config('s', { command: [process.execPath, '-e', FORGETFUL] })])
+  const heard = await announcements(rig)
+  assert.equal(typeof (await rig.definition('s', 'once')), 'object')
+  assert.equal(await rig.definition('s', 'never'), 'down')
+  await call(rig, 'once')
+  await until(() => heard.tools === 1)
+  assert.equal(await rig.definition('s', 'once'), 'down')
+  const { items, complete } = await rig.list('s', 'tools')
+  assert.deepEqual([items.map((item) => item.name), complete], [['once'], false])
+})
+
+/** A server that lists one tool, once; a call makes it announce a change. */
+const FORGETFUL = `
+let lists = 0
+const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n')
+require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method } = JSON.parse(line)
+  if (method === 'server/discover') say({ id, error: { code: -32601, message: 'no' } })
+  if (method === 'initialize') {
+    say({ id, result: { protocolVersion: '2025-11-25', capabilities: { tools: { listChanged: true } } } })
+  }
+  if (method === 'tools/list' && lists++ > 0) say({ id, error: { code: -32000, message: 'forgot' } })
+  else if (method === 'tools/list') say({ id, result: { tools: [{ name: 'once', inputSchema: {} }] } })
+  if (method === 'tools/call') {
+    say({ id, result: { content: [] } })
+    say({ method: 'notifications/tools/list_changed' })
+  }
+})
+`
+
+test('a change that is announced while a list is on its way makes that list old', async (t) => {
+  const rig = start(t, [config('s', { command: [process.execPath, '-e', OVERTAKEN] })])
+  const heard = await announcements(rig)
+  const old = rig.list('s', 'tools')
+  await until(() => heard.tools === 1)
+  assert.equal(typeof (await rig.definition('s', 'v1')), 'object')
+  assert.equal(await rig.definition('s', 'v0'), 'absent')
+  assert.deepEqual(
+    (await old).items.map((item) => item.name),
+    ['v0'],
+  )
+})
+
+/** A server whose first list is overtaken by the announcement of the next. */
+const OVERTAKEN = `
+let version = 0
+const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n')
+require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method } = JSON.parse(line)
+  if (method === 'server/discover') say({ id, error: { code: -32601, message: 'no' } })
+  if (method === 'initialize') {
+    say({ id, result: { protocolVersion: '2025-11-25', capabilities: { tools: { listChanged: true } } } })
+  }
+  if (method !== 'tools/list') return
+  const result = { tools: [{ name: 'v' + version, inputSchema: {} }] }
+  if (version === 0) say({ method: 'notifications/tools/list_changed' })
+  setTimeout(() => say({ id, result }), version === 0 ? 1500 : 0)
+  version = 1
+})
+`
+
+test('a server that turns in circles with its cursors is asked once for each', async (t) => {
+  const trace = fresh('trace')
+  const rig = start(t, [config('s', { command: [process.execPath, '-e', CIRCLE, trace] })])
+  const { items, complete } = await rig.list('s', 'tools')
+  assert.deepEqual([items.length, complete], [1, false])
+  assert.equal(asked(trace), 3)
+})
+
+/** A server whose second page points to the second page, by the empty cursor. */
+const CIRCLE = `
+const { appendFileSync } = require('node:fs')
+require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  appendFileSync(process.argv[1], line + '\\n')
+  const { id, method, params } = JSON.parse(line)
+  const discover = { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } }
+  const tools = { tools: [{ name: 'x', inputSchema: {} }], nextCursor: params.cursor === undefined ? '' : 'b' }
+  const result = { resultType: 'complete', ...(method === 'tools/list' ? tools : discover) }
+  process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\\n')
+})
+`
 
 test('a server that cannot be asked is down, not without the tool', async (t) => {
   const rig = start(t, [config('s', { command: ['/does/not/exist'] })])

@@ -8,7 +8,7 @@
 //   mutate(request_id, text)    appends to --effects, answers {"status":"written"}
 //   crash(when)             exits with 1: `before` the effect of mutate, or `after` it, unanswered;
 //                           with code: that status
-//   junk(lines, text)       writes these lines as they are, then answers text
+//   junk(lines, text)       writes these lines, $ID replaced by its request id, then answers text
 //   raw(result)             answers with this source text as its result, byte for byte
 //   line(text)              writes text with every $ID replaced by its request id, and nothing else
 //   progress(values, ms)    one progress a value, ms apart, then "done", then progress 9
@@ -132,7 +132,9 @@ export const TOOLS: readonly Tool[] = [
     process.exit(Number(c.args['code'] ?? 1))
   }),
   tool('junk', { lines: { type: 'array' }, text: string }, (c) => {
-    for (const line of c.args['lines'] as string[]) c.sendText(line)
+    for (const line of c.args['lines'] as string[]) {
+      c.sendText(line.replaceAll('$ID', JSON.stringify(c.id)))
+    }
     c.result(text(String(c.args['text'])))
   }),
   tool('raw', { result: string }, (c) =>

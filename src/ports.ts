@@ -174,4 +174,3 @@ export type Hello = {
 
 /** A list item that may be shown, with the upstream it is of. */
 export type Shown = { readonly upstream: string; readonly definition: Definition }
-

@@ -57,10 +57,14 @@ export async function stdio(args: string[], io: Io): Promise<number> {
     drainMs: config.drainMs,
   })
   await store.stop()
-  // A client that keeps its end open must not keep this process.
+  // A client that keeps its end open, or does not read what waits for it, must not keep this process.
   process.stdin.destroy()
+  setTimeout(() => process.exit(), LINGER_MS).unref()
   return EXIT.ok
 }
+
+/** How long the last words may still take once everything is settled. */
+const LINGER_MS = 200
 
 type Wish =
   | { readonly kind: 'look'; readonly command: readonly string[]; readonly env: readonly string[] }

@@ -83,6 +83,24 @@ describe('at once', { concurrency: 4 }, () => {
       settled(gate)
     })
 
+    test(`${era}: a client that reads nothing holds nobody up`, async (t) => {
+      const gate = await startGate(t, { era })
+      await gate.call('echo', { text: 'warm' })
+      gate.child.stdout?.pause()
+      for (let id = 0; id < 6; id++) {
+        await gate.post(
+          request(era, id, 'tools/call', { name: 'dump', arguments: { bytes: 500_000 } }),
+        )
+      }
+      const answered = (): boolean =>
+        gate.audit().filter(({ kind, name }) => kind === 'outcome' && name === 'dump').length === 6
+      await eventually('the outcomes', answered)
+      gate.child.kill('SIGTERM')
+      const exit = await within('the exit', gate.exit, GONE_MS)
+      assert.equal(exit.signal, null)
+      settled(gate)
+    })
+
     test(`${era}: a call that ends within the drain is answered`, async (t) => {
       const gate = await startGate(t, { era })
       await inFlight(gate, era, 700)

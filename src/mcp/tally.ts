@@ -3,6 +3,7 @@
 /** What is counted; the names are those of the record. */
 export type Counted = 'pings' | 'progress' | 'logs' | 'notifications' | 'responses'
 
+/** Counts of one session. `add` never fails. */
 export type Tally = {
   readonly add: (what: Counted) => void
   /** Hands over what was counted since the last time, now; resolves when it has its record. */

@@ -217,12 +217,27 @@ function objectNode(shop: Workshop, schema: JsonObject): Node | null {
   return (value, run, marks) => {
     if (!isObject(value)) return null
     for (const key of Object.keys(value)) {
-      const found = memberMisfit(rule, { value, key }, run, marks)
+      run.steps--
+      // The common case makes nothing: one schema a member, or none.
+      const found =
+        matched.length === 0
+          ? lone(named.get(key) ?? rest, value, key, run)
+          : memberMisfit(rule, { value, key }, run)
       if (found !== null) return below(key, found)
+      if (marks !== null && isLookedAt(rule, key)) marks.names.add(key)
     }
     return null
   }
 }
+
+/** Reads the member only for a schema that says something: a number that nothing reads may be inexact. */
+function lone(node: Node | null, value: JsonObject, key: string, run: Run): Misfit | null {
+  if (node === null || node === ANYTHING) return null
+  return node === NOTHING ? misfit('is not declared') : node(value[key] ?? null, run, null)
+}
+
+const isLookedAt = ({ named, matched, rest }: MemberRule, key: string): boolean =>
+  rest !== null || named.has(key) || matched.some(({ test }) => test(key) === true)
 
 type MemberRule = {
   readonly named: ReadonlyMap<string, Node>
@@ -234,7 +249,6 @@ function memberMisfit(
   { named, matched, rest }: MemberRule,
   { value, key }: { readonly value: JsonObject; readonly key: string },
   run: Run,
-  marks: Marks | null,
 ): Misfit | null {
   const nodes: Node[] = []
   const declared = named.get(key)
@@ -245,16 +259,8 @@ function memberMisfit(
     if (hit === true) nodes.push(node)
   }
   if (nodes.length === 0 && rest !== null) nodes.push(rest)
-  if (nodes.length > 0) marks?.names.add(key)
-  run.steps--
-  return applied(nodes, () => value[key] ?? null, run)
-}
-
-/** Reads the member only for a schema that says something: a number that nothing reads may be inexact. */
-function applied(nodes: readonly Node[], read: () => Json, run: Run): Misfit | null {
   for (const node of nodes) {
-    if (node === ANYTHING) continue
-    const found = node === NOTHING ? misfit('is not declared') : node(read(), run, null)
+    const found = lone(node, value, key, run)
     if (found !== null) return found
   }
   return null
@@ -279,11 +285,16 @@ function arrayNode(shop: Workshop, schema: JsonObject): Node | null {
       if (node === null) break
       marks?.indexes.add(at)
       run.steps--
-      const found = applied([node], () => list[at] ?? null, run)
+      const found = itemMisfit(node, list, at, run)
       if (found !== null) return below(at, found)
     }
     return contains === null ? null : contains(value, run, marks)
   }
+}
+
+function itemMisfit(node: Node, list: readonly Json[], at: number, run: Run): Misfit | null {
+  if (node === ANYTHING) return null
+  return node === NOTHING ? misfit('is not declared') : node(list[at] ?? null, run, null)
 }
 
 function containing(shop: Workshop, schema: JsonObject): Node | null {
@@ -312,7 +323,7 @@ function unevaluated(shop: Workshop, schema: JsonObject): Node | null {
     if (names !== null && isObject(value)) {
       for (const key of Object.keys(value)) {
         if (marks.names.has(key)) continue
-        const found = applied([names], () => value[key] ?? null, run)
+        const found = lone(names, value, key, run)
         if (found !== null) return below(key, found)
         marks.names.add(key)
       }
@@ -322,9 +333,9 @@ function unevaluated(shop: Workshop, schema: JsonObject): Node | null {
 }
 
 function leftOver(node: Node, value: Json, run: Run, marks: Marks): Misfit | null {
-  for (const [at] of items(value).entries()) {
+  for (const at of items(value).keys()) {
     if (marks.indexes.has(at)) continue
-    const found = applied([node], () => items(value)[at] ?? null, run)
+    const found = itemMisfit(node, items(value), at, run)
     if (found !== null) return below(at, found)
     marks.indexes.add(at)
   }

@@ -98,8 +98,8 @@ const schemaOf = (year: 2019 | 2020): fc.Arbitrary<object> => {
   }))
 }
 
-/** Of some schemas ajv makes code that does not run (a name that is not defined). */
-function compiled<T>(make: () => T): T | null {
+/** What ajv says; null where the code it made does not run (a name that is not defined in it). */
+function said<T>(make: () => T): T | null {
   try {
     return make()
   } catch {
@@ -129,13 +129,15 @@ for (const year of [2020, 2019] as const) {
           const ours = json(source)
           // Schemas that lead back to themselves are refused before anything is compiled.
           if (!('work' in bound(ours, { closed: false, extra: new Map() }))) return
-          const theirs = compiled(() => new Oracle(options).compile(JSON.parse(source)))
+          const theirs = said(() => new Oracle(options).compile(JSON.parse(source)))
           if (theirs === null) return
           const node = compileSchema(ours, new Map())
           for (const one of values) {
             const text = JSON.stringify(one)
             const found = node(json(text), { steps: 1e9 }, null)
-            assert.equal(found === null, theirs(JSON.parse(text)), `${source} on ${text}`)
+            const wanted: boolean | null = said<boolean>(() => theirs(JSON.parse(text)))
+            if (wanted === null) continue
+            assert.equal(found === null, wanted, `${source} on ${text}`)
             if (found === null) fits++
             else misfits++
           }

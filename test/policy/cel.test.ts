@@ -175,6 +175,11 @@ test('work past the budget is an error, even where the value would be settled', 
   assert.ok(performance.now() - started < 2_000)
 })
 
+test('work past the budget in the very last operator is an error too', () => {
+  const args = JSON.stringify({ s: 'a'.repeat(3_500_000) })
+  assert.match(whyOf(run('args.s.size() > 0', args)) ?? '', /budget/)
+})
+
 test('a list past its limit of elements is an error', () => {
   const args = (length: number): string => JSON.stringify({ l: Array.from({ length }, () => 1) })
   assert.equal(run('args.l.all(x, true)', args(CEL_LIMITS.elements)), true)

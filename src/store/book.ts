@@ -99,7 +99,7 @@ function nameLog(log: string): void {
 // Checkpoints are made by hand: SQLite drops the errors of the ones it makes by itself, and with them a
 // failed sync of the database file.
 const SETTINGS =
-  'PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA trusted_schema=OFF'
+  'PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA wal_autocheckpoint=0; PRAGMA trusted_schema=OFF'
 const PAGE_BYTES = 4096
 
 type State = {

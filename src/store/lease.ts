@@ -87,14 +87,19 @@ export function openLease(place: Place, book: Book): Lease {
     sweep: () => sweep(place, book, ended.splice(0)),
     close() {
       mine.lock.close()
-      removeFree(lockFile(place, mine.nonce))
+      sweep(place, book, [...ended, mine.nonce])
     },
   }
 }
 
 function sweep(place: Place, book: Book, ended: readonly string[]): void {
-  for (const nonce of ended) removeFree(lockFile(place, nonce))
-  removeOrphans(place, book)
+  try {
+    for (const nonce of ended) removeFree(lockFile(place, nonce))
+    removeOrphans(place, book)
+  } catch (error) {
+    // A lock file that stays costs a few bytes; it is an orphan then, and looked at again.
+    if (troubleOf(error).kind === 'ours') throw error
+  }
 }
 
 /** The row of our first lease is written; inside the transaction of a start. */
@@ -143,9 +148,6 @@ function removeFree(file: string): void {
   const lock = existingLock(file)
   try {
     if (lock.take()) rmSync(file, { force: true })
-  } catch (error) {
-    // A lock file that cannot be removed costs a few bytes; the next sweep tries again.
-    if (troubleOf(error).kind === 'ours') throw error
   } finally {
     lock.close()
   }

@@ -11,7 +11,6 @@ import {
   renameSync,
   rmSync,
   type Stats,
-  writeFileSync,
   writeSync,
 } from 'node:fs'
 
@@ -148,7 +147,7 @@ function rebuild(state: State, found: Mended['found'], kept: string | null): voi
   forget(state)
   const stats = look(place.mirror)
   state.file = { ...after, ino: stats?.ino ?? 0, dev: stats?.dev ?? 0 }
-  if (stats !== null) writeFileSync(place.mirrorNumber, numberOf(stats), { mode: 0o600 })
+  if (stats !== null) writeNumber(place, numberOf(stats))
   state.mended.push({ found, kept })
 }
 
@@ -172,6 +171,17 @@ function sync(state: State, done: (error: Error | null) => void): void {
 }
 
 const numberOf = ({ dev, ino }: Stats): string => `${dev}:${ino}\n`
+
+function writeNumber({ mirrorNumber }: Place, number: string): void {
+  // Made anew each time: an open file, or a link in its place, is never written through.
+  rmSync(mirrorNumber, { force: true })
+  const fd = createFile(mirrorNumber)
+  try {
+    writeSync(fd, number)
+  } finally {
+    closeSync(fd)
+  }
+}
 
 /** The number of the file that was last put in place by a process of ours. */
 function readNumber({ mirrorNumber }: Place): string {

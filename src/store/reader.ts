@@ -14,6 +14,7 @@ import { STORE_LIMITS } from './limits.ts'
 import { lockOn } from './lock.ts'
 import { openMirror, underLock } from './mirror.ts'
 import { approve, type Approved } from './pins.ts'
+import { recordMended } from './start.ts'
 import { checkFile, look, placeOf, refused, type Place } from './place.ts'
 import { sleep, turnAt } from './turn.ts'
 import { startFault } from './batch.ts'
@@ -113,11 +114,18 @@ function approveIn(
   const mirror = openMirror(place, book)
   const lock = lockOn(place.mirrorLock)
   try {
+    book.renewLog()
     const { made, fresh } = transact(book, turn.take, STORE_LIMITS.lockWaitMs, () =>
       approve(book, wish, { user: userInfo().username }),
     )
     // Where another holds the lock, the mirror follows with its next record.
-    underLock(lock, STORE_LIMITS.mirrorWaitMs, () => mirror.follow(fresh))
+    underLock(lock, STORE_LIMITS.mirrorWaitMs, () => {
+      mirror.follow(fresh)
+      const mended = mirror.mended()
+      if (mended.length === 0) return
+      const record = (): void => recordMended(book, mended)
+      mirror.follow(transact(book, turn.take, STORE_LIMITS.lockWaitMs, record).fresh)
+    })
     mirror.syncNow()
     return made
   } finally {

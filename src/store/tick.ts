@@ -24,6 +24,7 @@ export function lookAfter(writer: Writer): boolean {
   if (now - writer.lookedAt >= STORE_LIMITS.renewMs) {
     writer.lookedAt = now
     checkSpace(writer)
+    room.lease.sweep()
   }
   tellHealth(writer)
   const due = now - writer.renewedAt >= STORE_LIMITS.renewMs

@@ -43,7 +43,7 @@ port.once('message', (text: string) => {
     late: false,
     over: false,
     renewedAt: performance.now(),
-    lookedAt: performance.now(),
+    lookedAt: Number.NEGATIVE_INFINITY,
     health: true,
     file: look(room.place.ledger),
     pins: JSON.stringify(pins),
@@ -92,7 +92,7 @@ function cycle(writer: Writer, waiting: Waiting[]): void {
     tellHealth(writer)
     if (after !== null) throw after
     if (stop !== null) finish(writer, stop)
-    else if (writer.room.book.pages() > STORE_LIMITS.checkpointPages) trimLog(writer.room)
+    else if (writer.room.book.pages() > STORE_LIMITS.checkpointPages) trimLog(writer)
   })
 }
 
@@ -141,10 +141,7 @@ function commit(writer: Writer, taken: Waiting[]): Committed | null {
       { retention: { keptUs, refusedUs }, mended: writer.mended, renew },
     )
     writer.mended = []
-    if (renew) {
-      writer.renewedAt = start
-      room.lease.sweep()
-    }
+    if (renew) writer.renewedAt = start
     return done
   } catch (error) {
     const trouble = troubleOf(error)
@@ -160,12 +157,20 @@ function commit(writer: Writer, taken: Waiting[]): Committed | null {
 
 const HELD = 'another process has held the ledger for 5 s; see whether one of them is stopped'
 
-/** Keeps the write-ahead log short. */
-function trimLog({ book, turn }: Room): void {
-  if (book.checkpoint() < STORE_LIMITS.logPages) return
-  const start = performance.now()
-  turn.take(book.renewLog, () => performance.now() - start > STORE_LIMITS.logWaitMs)
-  turn.ended()
+/** Keeps the write-ahead log short. Where there is no room for that nothing is lost: the log has it all. */
+function trimLog(writer: Writer): void {
+  const { book, turn } = writer.room
+  try {
+    if (book.checkpoint() < STORE_LIMITS.logPages) return
+    const start = performance.now()
+    turn.take(book.renewLog, () => performance.now() - start > STORE_LIMITS.logWaitMs)
+    turn.ended()
+  } catch (error) {
+    const { kind, why } = troubleOf(error)
+    if (kind !== 'refuse' && kind !== 'busy') throw error
+    writer.trouble.commit = why
+    tellHealth(writer)
+  }
 }
 
 function answer(writer: Writer, replies: readonly Reply[]): void {
@@ -176,7 +181,8 @@ function finish(writer: Writer, stop: number): void {
   const { book, mirror, lease, mirrorLock, turn } = writer.room
   writer.over = true
   mirror.syncNow()
-  book.checkpoint()
+  // By hand, so that the close has nothing left to sync.
+  trimLog(writer)
   lease.close()
   mirrorLock.close()
   mirror.close()

@@ -98,15 +98,14 @@ async function injected(
   call: string,
   fault: string,
   n: number,
-): Promise<void> {
+): Promise<boolean> {
   const where = `${call} ${n} ${fault}`
   const { dir, lines, status, log } = await traced(t, call, `${fault}:when=${n}`)
-  if (fault === 'signal=KILL')
-    assert.ok(!lines.includes('stopped'), `nothing was injected: ${where}`)
-  else assert.match(log, /INJECTED/, `nothing was injected: ${where}`)
+  // The number of writes differs a little from run to run: the last ones may not come.
+  const hit = fault === 'signal=KILL' ? !lines.includes('stopped') : log.includes('INJECTED')
   // SQLite ignores a failed sync of a directory; the names that matter are synced by the store itself.
   const name = /sync\(\d+<[^>]*\/([^>/]+)>\) .*\(INJECTED\)/.exec(log)?.[1]
-  if (call.includes('sync') && fault !== 'signal=KILL' && name !== 'state') {
+  if (hit && call.includes('sync') && fault !== 'signal=KILL' && name !== 'state') {
     const [before = '', after = ''] = log.split('(INJECTED)')
     const syncs = count(after, 'fsync') + count(after, 'fdatasync')
     // Before there is a write-ahead log SQLite itself rolls back the empty database, and the next start
@@ -121,13 +120,14 @@ async function injected(
   const store = await openSqlite(optionsFor(dir))
   await store.stop()
   checkAnswers(verified(dir), lines, where)
+  return hit
 }
 
 test(
   'a fault in any write, sync, rename, cut or unlink loses nothing that was acknowledged',
   { skip },
   async (t) => {
-    const work: (() => Promise<void>)[] = []
+    const work: (() => Promise<boolean>)[] = []
     for (const call of CALLS) {
       const total = count((await traced(t, call, '')).log, call)
       for (let at = 0; at < total * FAULTS.length; at++) {
@@ -138,12 +138,16 @@ test(
         if (LONG || at % every === 0) work.push(() => injected(t, call, fault, n))
       }
     }
-    t.diagnostic(`${work.length} faults`)
-    assert.ok(work.length > 30)
+    const planned = work.length
+    let hits = 0
     const lane = async (): Promise<void> => {
-      for (let one = work.pop(); one !== undefined; one = work.pop()) await one()
+      for (let one = work.pop(); one !== undefined; one = work.pop()) {
+        if (await one()) hits++
+      }
     }
     await Promise.all([lane(), lane()])
+    t.diagnostic(`${hits} faults of ${planned} planned`)
+    assert.ok(hits > 30 && hits > 0.9 * planned, `${hits} of ${planned}`)
   },
 )
 

@@ -118,6 +118,20 @@ test(
 )
 
 test(
+  'a disk that fills while the log is copied is told and left behind like any other',
+  { skip },
+  async (t) => {
+    const { dir, store } = await open(t, '24m')
+    const filler = fill(dir, 18 * 1024 * 1024)
+    await appendUntilRefused(store)
+    rmSync(filler)
+    await until('health is good again', () => store.health() === true)
+    await store.append(draft({ name: 'after' }))
+    assert.ok(verified(dir).some(({ name }) => name === 'after'))
+  },
+)
+
+test(
   'an outcome that could not be recorded is recorded when there is room again, and its key replays',
   { skip },
   async (t) => {

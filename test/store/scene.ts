@@ -134,7 +134,7 @@ export function verified(dir: string): readonly Entry[] {
 }
 
 /** Waits for a condition, never for a time; fails after `withinMs`. */
-export async function until(what: string, met: () => boolean, withinMs = 20_000): Promise<void> {
+export async function until(what: string, met: () => boolean, withinMs = 30_000): Promise<void> {
   const end = performance.now() + withinMs
   while (!met()) {
     if (performance.now() > end) assert.fail(`did not come to pass: ${what}`)
@@ -172,8 +172,13 @@ export function child(
     lines,
     tell: (line) => made.stdin.write(`${line}\n`),
     async heard(start) {
-      await until(`the child says ${start}`, () => lines.some((line) => line.startsWith(start)))
-      return lines.find((line) => line.startsWith(start)) ?? ''
+      const find = (): string | undefined => lines.find((line) => line.startsWith(start))
+      try {
+        await until(`the child says ${start}`, () => find() !== undefined)
+      } catch (error) {
+        throw new Error(`it says ${lines.slice(-5).join(' | ')}`, { cause: error })
+      }
+      return find() ?? ''
     },
     exited: new Promise((resolve) => made.on('close', (code) => resolve(code))),
   }

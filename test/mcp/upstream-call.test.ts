@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { call, dataOf, fresh, linesOf, one, textOf, until } from './upstream-rig.ts'
+import {
+  call,
+  config,
+  dataOf,
+  fresh,
+  linesOf,
+  one,
+  scripted,
+  start,
+  textOf,
+  until,
+} from './upstream-rig.ts'
 
 for (const era of ['modern', 'legacy'] as const) {
   test(`a call is answered by a ${era} server with its own bytes`, async (t) => {
@@ -129,7 +140,9 @@ test('what a server wrote before it died is heard', async (t) => {
 
 test('a server that closed its input is restarted, not written to for ever', async (t) => {
   const starts = fresh('starts')
-  const rig = one(t, '--starts', starts)
+  // What was written just before the end of its input shows nothing; the next write does.
+  const command = scripted('--starts', starts)
+  const rig = start(t, [config('s', { command, callMs: 1000 })])
   await call(rig, 'shut')
   const made = await call(rig, 'echo', { text: 'x' })
   assert.notEqual(made.kind, 'answered')

@@ -142,7 +142,7 @@ const shown = (name: string): string => visible(name).slice(0, MAX_NAME_SHOWN)
 
 /** The item as a definition, or why it cannot be one. */
 function admit(kind: ListKind, item: Json): Definition | string {
-  if (!isObject(item)) return 'is no object'
+  if (!isObject(item)) return 'is no object that can be admitted'
   const name = item[LISTS[kind].name]
   if (typeof name !== 'string' || name === '') return 'has no name'
   // Every client demands a schema of a tool, and many refuse the whole list for one that has none.

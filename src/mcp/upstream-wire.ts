@@ -1,11 +1,12 @@
 // JSON-RPC with one server process: our ids, its answers, and what it may not do to us.
 
 import { isExact, isObject, member, object, parseJson, writeJson } from '../json.ts'
-import type { Json, JsonLimits, JsonObject } from '../json.ts'
+import type { Json, JsonLimits, JsonObject, JsonProblem } from '../json.ts'
 import type { Child, Parcel } from './child.ts'
 import type { Edges } from './lines.ts'
 import { type Floodgate, floodgate } from './upstream-flood.ts'
 import { answerOf, type Heard, idOf } from './upstream-heard.ts'
+import { answerByItems } from './upstream-items.ts'
 
 /** Who waits for an answer. `heard` comes at most once; `progress` before it, with growing values. */
 export type Waiter = {
@@ -13,6 +14,8 @@ export type Waiter = {
   readonly progress?: (params: JsonObject) => void
   /** The server ended it without an answer, which it may do to a subscription only. */
   readonly ended?: () => void
+  /** A list is asked for: an item that cannot be admitted is null and does not cost the others. */
+  readonly byItems?: boolean
 }
 
 /** One request under way. */
@@ -153,8 +156,7 @@ function read(talk: Talk, line: Buffer): void {
   }
   const parsed = parseJson(line, talk.limits)
   if (parsed.kind === 'refused') {
-    const why = `its answer is not admissible JSON (${parsed.problem})`
-    refuse(talk, { head: line, tail: line }, why)
+    readRefused(talk, line, parsed.problem)
     return
   }
   const { value, text, spans } = parsed
@@ -168,6 +170,28 @@ function read(talk: Talk, line: Buffer): void {
   const span = spans.get('result')
   take(talk, value, span === undefined ? null : text.slice(...span))
 }
+
+/** A line that was not admitted. Where a list was asked for, its good items are. */
+function readRefused(talk: Talk, line: Buffer, problem: JsonProblem): void {
+  const edges = { head: line, tail: line }
+  const id = idOf(edges)
+  const waiting = id === null ? undefined : talk.pending.get(id)
+  if (waiting?.waiter.byItems === true && OF_ONE_PLACE.has(problem)) {
+    const value = answerByItems(line.toString('utf8'), talk.limits)
+    if (value !== null && value['id'] === id) return take(talk, value, null)
+  }
+  refuse(talk, edges, `its answer is not admissible JSON (${problem})`)
+}
+
+/** Problems that a single value has; the others are those of a whole text. */
+const OF_ONE_PLACE: ReadonlySet<JsonProblem> = new Set([
+  'surrogate',
+  'duplicate_key',
+  'proto_key',
+  'number_range',
+  'too_deep',
+  'too_many_keys',
+])
 
 /** One message; `text` is the source of its result. */
 function take(talk: Talk, value: Json, text: string | null): void {

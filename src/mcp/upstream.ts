@@ -239,7 +239,9 @@ function connectionOf(hello: Hello, spoken: Wire, options: UpstreamOptions): Con
         clearTimeout(timer)
         resolve(said)
       }
-      const exchange = spoken.request(method, () => outgoing(params, hop, null), { heard })
+      // All that is asked here are lists.
+      const waiter = { heard, byItems: true }
+      const exchange = spoken.request(method, () => outgoing(params, hop, null), waiter)
       if (exchange === null) heard({ kind: 'gone', handed: false })
       return promise
     },

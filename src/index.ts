@@ -1,9 +1,8 @@
 // The library's public names, and the second place where the rooms are wired together.
 
-import { randomBytes } from 'node:crypto'
-
 import type { Client } from './call.ts'
 import { canonical } from './canonical.ts'
+import { chance } from './cli/chance.ts'
 import { processIo } from './cli/io.ts'
 import { lookup, readSource } from './cli/place.ts'
 import { exitStatus, Fault } from './fault.ts'
@@ -64,7 +63,7 @@ export async function createGate(options: GateOptions): Promise<Gate> {
     store,
     policy: () => config.policy,
     clock: { nowUs: () => Date.now() * 1000 },
-    random: () => randomBytes(16).toString('hex'),
+    random: chance(),
     broken: (error: unknown) => say(`a late record failed: ${reasonOf(error)}`),
     views: new Map<string, string>(),
   }

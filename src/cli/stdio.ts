@@ -1,6 +1,5 @@
 // `eclusa stdio`: the composition of one gateway between a client on stdin and its servers.
 
-import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
 
 import type { Client } from '../call.ts'
@@ -13,6 +12,7 @@ import { declared } from '../policy/decide.ts'
 import { type ConfigFault, faultLine, type Source } from '../policy/position.ts'
 import type { Store } from '../ports.ts'
 import { openSqlite, warmSqlite } from '../store/sqlite.ts'
+import { chance } from './chance.ts'
 import { wallClock } from './clock.ts'
 import type { Io } from './io.ts'
 import { lookup, placed, readBeside, readSource, stateDir } from './place.ts'
@@ -188,7 +188,7 @@ const doorsOf = (
   upstreams,
   policy: () => policy,
   clock: wallClock(),
-  random: () => randomBytes(16).toString('hex'),
+  random: chance(),
   broken: (error) =>
     say(
       `a late outcome could not be recorded: ${error instanceof Error ? error.message : 'unknown'}`,

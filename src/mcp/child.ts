@@ -22,9 +22,9 @@ export type End =
   | { readonly kind: 'not_started'; readonly why: string }
   | { readonly kind: 'exited'; readonly code: number | null; readonly signal: string | null }
 
-/** What is heard of a server. `gone` comes exactly once and last, after all that it had written was read. */
+/** What is heard of a server. `line` is true for a line that was waited for; `gone` comes exactly once and last, after all that it had written was read. */
 export type Ears = {
-  readonly line: (line: Buffer) => void
+  readonly line: (line: Buffer) => boolean
   readonly tooLong: (bytes: number, edges: Edges) => void
   readonly words: (line: string) => void
   readonly gone: (end: End) => void
@@ -55,8 +55,8 @@ const TERM_GRACE_MS = 1500
 const PIPE_GRACE_MS = 500
 /** From the end of its stdout to SIGTERM: most servers end by themselves right then. */
 const USELESS_GRACE_MS = 100
-/** Reads a second from one pipe before we stop reading for the rest of it: a server that floods us gets
- *  back-pressure, not our processor. 64 KiB a read. */
+/** Reads a second of what nobody asked for, from one pipe, before we stop reading for the rest of it: a
+ *  server that floods us gets back-pressure, not our processor. 64 KiB a read. */
 const READS_A_SECOND = 4000
 
 // Also when this process ends without a word, by exit 70 say, its servers do not stay behind.
@@ -80,10 +80,21 @@ export function startChild(start: Start, ears: Ears): Child {
   const queue = sender(stdin)
   const ending = terminator(child, stdin)
 
-  const out = lines(start.lineBytes, ears.line, ears.tooLong)
+  let asked = false
+  const heard = (line: Buffer): void => {
+    if (ears.line(line)) asked = true
+  }
+  const out = lines(start.lineBytes, heard, ears.tooLong)
   const err = words(start.stderrLineBytes, ears.words)
-  read(stdout, out.push)
-  read(stderr, err.push)
+  read(stdout, (chunk) => {
+    asked = false
+    out.push(chunk)
+    return asked
+  })
+  read(stderr, (chunk) => {
+    err.push(chunk)
+    return false
+  })
   // It cannot answer any more, or does not read any more: it is of no use, whatever it still does.
   stdout.once('end', () => {
     useless = setTimeout(ending.kill, USELESS_GRACE_MS)
@@ -188,18 +199,18 @@ export function program(
   return command
 }
 
-function read(stream: Readable, push: (chunk: Buffer) => void): void {
+/** Reads `stream`; `push` takes a chunk and says whether it held anything that was asked for. */
+function read(stream: Readable, push: (chunk: Buffer) => boolean): void {
   let second = 0
   let reads = 0
   stream.on('data', (chunk: Buffer) => {
+    if (push(chunk)) return
     const now = Math.floor(performance.now() / 1000)
     reads = now === second ? reads + 1 : 1
     second = now
-    if (reads > READS_A_SECOND) {
-      stream.pause()
-      setTimeout(() => stream.resume(), 1000 - (performance.now() % 1000))
-    }
-    push(chunk)
+    if (reads <= READS_A_SECOND) return
+    stream.pause()
+    setTimeout(() => stream.resume(), 1000 - (performance.now() % 1000))
   })
   stream.on('error', () => stream.destroy())
 }

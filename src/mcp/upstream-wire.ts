@@ -38,7 +38,8 @@ export type Wire = {
     waiter: Waiter,
   ) => Exchange | null
   readonly notify: (method: string, params: JsonObject) => void
-  readonly line: (line: Buffer) => void
+  /** Takes one line; true when it was an answer that somebody waited for. */
+  readonly line: (line: Buffer) => boolean
   readonly tooLong: (bytes: number, edges: Edges) => void
   /** Every waiter hears that the process is gone. */
   readonly gone: () => void
@@ -75,6 +76,8 @@ type Talk = WireOptions & {
   readonly counts: { junk: number; stray: number; asked: number; flood: number }
   readonly flood: Floodgate
   batches: boolean
+  /** Answers that somebody waited for. */
+  answers: number
 }
 
 /** A conversation over this child. */
@@ -86,11 +89,16 @@ export function wire(options: WireOptions): Wire {
     counts: { junk: 0, stray: 0, asked: 0, flood: 0 },
     flood: floodgate(),
     batches: false,
+    answers: 0,
   }
   return {
     request: (method, params, waiter) => request(talk, method, params, waiter),
     notify: (method, params) => void post(talk, { method, params }),
-    line: (line) => read(talk, line),
+    line(line) {
+      const before = talk.answers
+      read(talk, line)
+      return talk.answers > before
+    },
     tooLong(bytes, edges) {
       refuse(talk, edges, `its answer has ${bytes} bytes, the limit is ${talk.limits.bytes}`)
     },
@@ -214,12 +222,17 @@ function take(talk: Talk, value: Json, text: string | null): void {
   else talk.counts.stray++
 }
 
-function settle({ pending, abandoned, counts }: Talk, id: number, heard: Heard): void {
+function settle(talk: Talk, id: number, heard: Heard): void {
+  const { pending, abandoned, counts } = talk
   const waiting = pending.get(id)
   pending.delete(id)
   abandoned.delete(id)
-  if (waiting === undefined) counts.stray++
-  else waiting.waiter.heard(heard)
+  if (waiting === undefined) {
+    counts.stray++
+    return
+  }
+  talk.answers++
+  waiting.waiter.heard(heard)
 }
 
 /** An answer that was not admitted still ends the call it was for, when its id can be read. */

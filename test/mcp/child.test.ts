@@ -106,7 +106,7 @@ const born = (command: readonly string[], cwd: string | null = null): Promise<En
         lineBytes: 1000,
         stderrLineBytes: 100,
       },
-      { line: () => {}, tooLong: () => {}, words: () => {}, gone: resolve },
+      { line: () => false, tooLong: () => {}, words: () => {}, gone: resolve },
     )
   })
 

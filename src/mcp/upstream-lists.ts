@@ -31,9 +31,9 @@ const BELIEVED_MS = 60_000
 const ANNOUNCED_MS = 600_000
 /** A server may not make us believe it for longer. */
 const MAX_TTL_MS = 24 * 3600 * 1000
-/** How long a name that was not found is not asked for again, and how many such names are kept. */
+/** Between two askings for names that the list lacks, whatever names: else a client that makes names up
+ *  would cost the server a list for each. */
 const MISSED_MS = 1000
-const MAX_MISSED = 256
 
 type State = {
   items: readonly Definition[]
@@ -67,7 +67,7 @@ export function upstreamLists(options: ListOptions): Lists {
     resources: unknown(),
     templates: unknown(),
   }
-  const desk: Desk = { states, missed: new Map(), options }
+  const desk: Desk = { states, missedAt: -MISSED_MS, options }
   return {
     async list(kind, source) {
       const state = states[kind]
@@ -85,8 +85,7 @@ export function upstreamLists(options: ListOptions): Lists {
       if (state.stale || now() >= until) return seek(desk, tool, source)
       const found = state.names.get(tool)
       if (found !== undefined) return found
-      const lately = now() - (desk.missed.get(tool) ?? -MISSED_MS) < MISSED_MS
-      return lately ? 'absent' : seek(desk, tool, source)
+      return now() - desk.missedAt < MISSED_MS ? 'absent' : seek(desk, tool, source)
     },
     changed(kind) {
       for (const one of kind === 'resources' ? (['resources', 'templates'] as const) : [kind]) {
@@ -95,7 +94,7 @@ export function upstreamLists(options: ListOptions): Lists {
       }
     },
     renewed() {
-      desk.missed.clear()
+      desk.missedAt = -MISSED_MS
       for (const kind of KINDS) {
         Object.assign(states[kind], { stale: true, absent: false, askedAt: -CHANGE_GAP_MS })
         announce(states[kind], () => options.onChange(kind))
@@ -106,7 +105,8 @@ export function upstreamLists(options: ListOptions): Lists {
 
 type Desk = {
   readonly states: Readonly<Record<ListKind, State>>
-  readonly missed: Map<string, number>
+  /** When a name was last not found in a list that was asked for it. */
+  missedAt: number
   readonly options: ListOptions
 }
 
@@ -145,8 +145,7 @@ async function seek(
   // After an announced change, what was had before says nothing.
   if (!complete && (found === undefined || wasStale)) return 'down'
   if (found !== undefined) return found
-  if (desk.missed.size >= MAX_MISSED) desk.missed.clear()
-  desk.missed.set(tool, now())
+  desk.missedAt = now()
   return 'absent'
 }
 

@@ -93,6 +93,13 @@ for (const era of ERAS) {
     assert.equal(callsOf(gate, 'wipe')[0]?.code, 'tool_denied')
     assert.equal(callsOf(gate, 'wipe')[0]?.rule, '/profiles/agent/deny/0')
     assert.equal(callsOf(gate, 'nope')[0]?.code, 'tool_unknown')
+
+    // A pattern lets any name through to the look-up; making names up must not cost the server lists.
+    const before = received(gate, 'tools/list').length
+    const begun = performance.now()
+    for (let n = 0; n < 50; n++) await refusal(gate, `made_up_${n}`)
+    const most = 1 + (performance.now() - begun) / 1_000
+    assert.ok(received(gate, 'tools/list').length - before <= most)
   })
 }
 

@@ -1,0 +1,144 @@
+// Proves that the guards are tested: each one-line patch below removes one, and a named test must turn red.
+
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** One guard taken away: `find` stands once in `file`; `red` is a part of the name of a test in `test` that
+ *  must fail then. */
+type Sabotage = {
+  readonly name: string
+  readonly file: string
+  readonly find: string
+  readonly put: string
+  readonly test: string
+  readonly red: string
+}
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..')
+
+const SABOTAGES: readonly Sabotage[] = [
+  {
+    name: 'skip the sync',
+    file: 'src/store/book.ts',
+    find: 'PRAGMA synchronous=FULL',
+    put: 'PRAGMA synchronous=OFF',
+    test: 'test/store/faults.test.ts',
+    red: 'a fault in any write, sync, rename, cut or unlink loses nothing',
+  },
+  {
+    name: 'forward what the client sent, not what was decided',
+    file: 'src/gateway.ts',
+    find: ': { arguments: decision.args }',
+    put: ': { arguments: call.args }',
+    test: 'test/gateway.test.ts',
+    red: 'what was decided is what is sent',
+  },
+  {
+    name: 'drop own properties',
+    file: 'src/json.ts',
+    find: '    const made = Object.create(null) as Record<string, Json>\n    let keys',
+    put: '    const made = {} as Record<string, Json>\n    let keys',
+    test: 'test/json/vectors.test.ts',
+    red: 'an admitted object has no prototype',
+  },
+  {
+    name: 'swallow EIO',
+    file: 'src/store/trouble.ts',
+    find: "return { kind: 'sync', why: 'a sync of ledger.db failed",
+    put: "return { kind: 'refuse', why: 'a sync of ledger.db failed",
+    test: 'test/store/faults.test.ts',
+    red: 'a fault in any write, sync, rename, cut or unlink loses nothing',
+  },
+  {
+    name: 'ignore a short write',
+    file: 'src/store/mirror.ts',
+    find: 'for (let done = 0; done < bytes.length;) done += writeSync(file.fd, bytes, done)',
+    put: 'writeSync(file.fd, bytes)',
+    test: 'test/store/faults.test.ts',
+    red: 'a write that the kernel cuts short',
+  },
+  {
+    name: 'allow on error',
+    file: 'src/policy/judge.ts',
+    find: "return typeof value === 'boolean' ? value : null",
+    put: "return typeof value === 'boolean' ? value : true",
+    test: 'test/policy/decide-arguments.test.ts',
+    red: 'a rule that cannot be decided denies',
+  },
+  {
+    name: 'record after the answer',
+    file: 'src/gateway.ts',
+    find: '  await record(page, opened.ticket',
+    put: '  void record(page, opened.ticket',
+    test: 'test/gateway.test.ts',
+    red: 'gives no answer out',
+  },
+  {
+    name: 'tell a denial before its record',
+    file: 'src/gateway.ts',
+    find: '  await page.doors.store.append({\n    ...draft(page, facts),',
+    put: '  void page.doors.store.append({\n    ...draft(page, facts),',
+    test: 'test/gateway.test.ts',
+    red: 'is not told',
+  },
+  {
+    name: 'skip the state fold',
+    file: 'src/cli/audit-check.ts',
+    find: '    return fold.compare(table, rows)',
+    put: '    return fold.compare(table, rows).slice(0, 0)',
+    test: 'test/ledger/audit.test.ts',
+    red: 'every edit of any column of a chained row is found',
+  },
+]
+
+/** A copy of the tree in which files can be broken; the packages are those of the tree. */
+function copyTree(): string {
+  const copy = mkdtempSync(join(tmpdir(), 'eclusa-sabotage-'))
+  for (const part of ['src', 'test', 'examples', 'package.json', 'eclusa.schema.json']) {
+    cpSync(join(ROOT, part), join(copy, part), { recursive: true })
+  }
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
+  return copy
+}
+
+/** The names of the tests that failed. */
+function failed(copy: string, test: string): readonly string[] {
+  const args = ['--test', '--test-timeout=300000', '--test-reporter=tap', test]
+  const { stdout } = spawnSync(process.execPath, args, { cwd: copy, encoding: 'utf8' })
+  return [...stdout.matchAll(/^\s*not ok \d+ - (.*)$/gm)].map(([, name = '']) => name)
+}
+
+function attempt(copy: string, { file, find, put, test, red }: Sabotage): string | null {
+  const path = join(copy, file)
+  const sound = readFileSync(path, 'utf8')
+  if (sound.split(find).length !== 2) return `"${find}" does not stand once in ${file}`
+  writeFileSync(
+    path,
+    sound.replace(find, () => put),
+  )
+  try {
+    const names = failed(copy, test)
+    return names.some((name) => name.includes(red)) ? null : `"${red}" did not turn red`
+  } finally {
+    writeFileSync(path, sound)
+  }
+}
+
+const copy = copyTree()
+let survived = 0
+try {
+  for (const sabotage of SABOTAGES) {
+    const why = attempt(copy, sabotage)
+    if (why !== null) survived++
+    console.log(
+      `${why === null ? 'found   ' : 'SURVIVED'}  ${sabotage.name}${why === null ? '' : `: ${why}`}`,
+    )
+  }
+} finally {
+  rmSync(copy, { recursive: true, force: true })
+}
+console.log(`${SABOTAGES.length - survived} of ${SABOTAGES.length} sabotages were found`)
+process.exitCode = survived === 0 ? 0 : 1

@@ -69,8 +69,10 @@ function serve(writer: Writer): void {
   const ticking = setInterval(() => {
     if (writer.over) return clearInterval(ticking)
     guarded(writer, () => {
-      if (lookAfter(writer)) cycle(writer, [])
+      if (lookAfter(writer)) cycle(writer, inbox.next())
     })
+    // What arrived while that transaction waited for the lock will send no second message.
+    work()
   }, STORE_LIMITS.tickMs)
 }
 

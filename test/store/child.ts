@@ -87,7 +87,7 @@ async function run(store: Store, line: string): Promise<void> {
   try {
     await COMMANDS[name]?.(store, ...args)
   } catch (error) {
-    print(`rejected ${codeOf(error)} ${line}`)
+    print(`rejected ${codeOf(error)} ${line}: ${error instanceof Error ? error.message : ''}`)
   }
 }
 

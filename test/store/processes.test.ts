@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 
 import { openReader } from '../../src/store/reader.ts'
@@ -238,7 +239,7 @@ test(
     hang.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()))
     await until('strace is attached', () => said.includes('attached'))
     one.tell('open key-1 a')
-    await one.heard('rejected not_recorded open key-1')
+    await one.heard('rejected not_recorded open key-1 a')
     one.tell('health')
     await one.heard('health the ledger does not answer')
     await until('the claim is given back', () => {
@@ -251,3 +252,24 @@ test(
     await one.heard('opened key-1 ticket')
   },
 )
+
+test('a record that arrives while the thread waits for the lock on its own account is not forgotten', async (t) => {
+  const dir = scratch(t)
+  const store = await openSqlite(optionsFor(dir))
+  t.after(() => store.stop().catch(() => undefined))
+  const other = new DatabaseSync(join(dir, 'ledger.db'), { timeout: 0 })
+  t.after(() => other.close())
+  for (let round = 0; round < 3; round++) {
+    const sign = (): number => statSync(join(dir, 'turn')).mtimeMs
+    const before = sign()
+    other.exec('BEGIN IMMEDIATE')
+    // Nothing has been asked: it is the renewal of the lease that now leaves its sign and waits.
+    await until('the thread waits for the lock', () => sign() > before)
+    const start = performance.now()
+    const recorded = store.append(draft())
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    other.exec('ROLLBACK')
+    await recorded
+    assert.ok(performance.now() - start < 4_000)
+  }
+})

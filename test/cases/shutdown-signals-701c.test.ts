@@ -117,6 +117,7 @@ describe('at once', { concurrency: 4 }, () => {
         const gate = await startGate(t, { era, upstreams: { up: { flags } } })
         const answer = await gate.call('spawn')
         const grandchild = answer.result?.structuredContent?.['pid'] as number
+        t.after(() => isRunning(grandchild) && process.kill(grandchild, 'SIGKILL'))
         assert.ok(isRunning(grandchild))
         assert.deepEqual(await gate.stop(GONE_MS), { code: 0, signal: null })
         settled(gate)

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 
 import { type Gate, startGate } from './harness.ts'
 import { callsOf, plainTool, rawRequest, received, serving } from './menu.ts'
-import { type Bag, ERAS, type Message, refusalCode } from './wire.ts'
+import { type Bag, ERAS, type Message, PAIRS, refusalCode } from './wire.ts'
 
 const MAX = '9007199254740991'
 const allow = ['up/del', 'up/write', 'up/free']
@@ -91,6 +91,24 @@ for (const era of ERAS) {
       assert.equal(refusalCode(await call(gate, 'write', source, key)), 'key_conflict', source)
     }
     assert.deepEqual(sources(gate), ['9007199254740992'])
+  })
+}
+
+/** Numbers as a server writes them. */
+const DIGITS =
+  '{"id":9007199254740993,"n":[-0,1.0,1e3,0.10,123456789012345678901234567890],"x":{"f":1E+2}}'
+
+for (const [era, servers] of PAIRS) {
+  test(`${era} client, ${servers} server: results keep their digits, replayed ones too`, async (t) => {
+    const keyed = { 'up/raw': { effect: 'write', key: { at: '/request_id' } } }
+    const gate = await startGate(t, { era, servers, tools: keyed, profile: { result: 'full' } })
+    const type = servers === 'modern' ? '"resultType":"complete",' : ''
+    const result = `{${type}"content":[],"structuredContent":${DIGITS}}`
+    for (let round = 0; round < 2; round++) {
+      await gate.call('raw', { request_id: 'digits-01', result })
+      assert.ok(gate.incoming.lines.at(-1)?.includes(`"structuredContent":${DIGITS}`))
+    }
+    assert.equal(received(gate, 'tools/call').length, 1)
   })
 }
 

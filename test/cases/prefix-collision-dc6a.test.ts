@@ -7,9 +7,10 @@ import { startGate } from './harness.ts'
 import { assertDenied, plainTool, ran, serving } from './menu.ts'
 import { ERAS, refusalCode, textOf } from './wire.ts'
 
-const acme = serving({
+const ACME = {
   tools: ['_status', 'x__y', 'status', '_x__y'].map((name) => plainTool(name, `acme ${name}`)),
-})
+}
+const acme = serving(ACME)
 const other = (...names: readonly string[]) =>
   serving({ tools: names.map((name) => plainTool(name, `other ${name}`)) })
 
@@ -25,7 +26,8 @@ for (const era of ERAS) {
 
   test(`${era}: every listed name leads to its own server, in both orders of start`, async (t) => {
     const pair = { acme, 'acme-x': other('y', '_status', 'x__y') }
-    const reversed = { 'acme-x': pair['acme-x'], acme }
+    // Later in the file and later to connect.
+    const reversed = { 'acme-x': pair['acme-x'], acme: serving(ACME, '--start-delay', '300') }
     const seen: string[][] = []
     for (const upstreams of [pair, reversed]) {
       const allow = [

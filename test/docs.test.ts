@@ -28,18 +28,20 @@ test('every relative link of every page leads somewhere', () => {
   assert.deepEqual(dead, [])
 })
 
-test('every test that docs/threats.md names is there, under that name', () => {
-  const claims = [...text('docs/threats.md').matchAll(/`(test\/[^`]+)`((?:[^`|]|`(?!test\/))*)/g)]
-  assert.ok(claims.length > 20, `only ${claims.length} tests are named`)
-  const missing = claims.flatMap(([, path = '', rest = '']) => {
-    if (!existsSync(join(ROOT, path))) return [path]
-    const source = text(path).replaceAll(/\s+/g, ' ')
-    return [...rest.matchAll(/"([^"]+)"/g)]
-      .filter(([, name = '']) => !source.includes(name))
-      .map(([, name]) => `${path}: ${name}`)
+for (const page of ['docs/threats.md', 'docs/verification.md']) {
+  test(`every test that ${page} names is there, under that name`, () => {
+    const claims = [...text(page).matchAll(/`(test\/[^`]+)`((?:[^`|]|`(?!test\/))*)/g)]
+    assert.ok(claims.length > 20, `only ${claims.length} tests are named`)
+    const missing = claims.flatMap(([, path = '', rest = '']) => {
+      if (!existsSync(join(ROOT, path))) return [path]
+      const source = text(path).replaceAll(/\s+/g, ' ')
+      return [...rest.matchAll(/"([^"]+)"/g)]
+        .filter(([, name = '']) => !source.includes(name))
+        .map(([, name]) => `${path}: ${name}`)
+    })
+    assert.deepEqual(missing, [])
   })
-  assert.deepEqual(missing, [])
-})
+}
 
 test('every row of docs/threats.md names a test', () => {
   const rows = text('docs/threats.md').match(/^\|(?! ?-|.*\| test \|).*\|$/gm) ?? []

@@ -11,7 +11,15 @@ import { closing, draft, intent, optionsFor, random } from './scene.ts'
 
 // Written at once: a line that was printed before a kill was true before it.
 const print = (line: string): void => {
-  writeSync(1, `${line}\n`)
+  for (;;) {
+    try {
+      writeSync(1, `${line}\n`)
+      return
+    } catch (error) {
+      // The pipe is full: its reader is behind.
+      if ((error as { code?: string }).code !== 'EAGAIN') throw error
+    }
+  }
 }
 const codeOf = (error: unknown): string => (error instanceof Fault ? error.code : String(error))
 const tickets = new Map<string, Ticket>()

@@ -125,7 +125,10 @@ export const member = (value: Json | undefined, key: string): Json | undefined =
 export function object(members: { readonly [key: string]: Json | undefined }): JsonObject {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an empty object holds nothing else
   const made = Object.create(null) as Record<string, Json>
-  for (const [key, value] of Object.entries(members)) if (value !== undefined) made[key] = value
+  for (const key of Object.keys(members)) {
+    const value = members[key]
+    if (value !== undefined) made[key] = value
+  }
   return made
 }
 

@@ -48,6 +48,8 @@ export type Child = {
 /** Bytes and lines that wait for a server which does not read its input. */
 const QUEUE_BYTES = 32 * 1024 * 1024
 const QUEUE_LINES = 4096
+/** What is gathered for one write. */
+const BURST_CHARACTERS = 64 * 1024
 /** From the end of stdin to SIGTERM, and from there to SIGKILL. */
 const STDIN_GRACE_MS = 1500
 const TERM_GRACE_MS = 1500
@@ -225,21 +227,20 @@ function sender(stdin: Writable): Sender {
   let waiting: Parcel[] = []
   let bytes = 0
   let closed = false
-  let corked = false
+  let burst = ''
 
+  const writeOut = (): void => {
+    const text = burst
+    burst = ''
+    if (text !== '' && stdin.writable) stdin.write(text)
+  }
   const hand = (parcel: Parcel): void => {
-    // Calls that leave in one turn of the loop share one write.
-    if (!corked) {
-      corked = true
-      stdin.cork()
-      process.nextTick(() => {
-        corked = false
-        stdin.uncork()
-      })
-    }
+    // Calls that leave in one turn of the loop share one write, up to what a pipe takes at once.
+    if (burst === '') process.nextTick(writeOut)
     parcel.state = 'handed'
-    stdin.write(parcel.text)
+    burst += parcel.text
     parcel.text = ''
+    if (burst.length > BURST_CHARACTERS) writeOut()
   }
   stdin.on('drain', () => {
     while (waiting.length > 0 && !stdin.writableNeedDrain) {

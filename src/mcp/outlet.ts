@@ -26,33 +26,34 @@ export function outlet(
   on: { readonly closed: (why: string) => void; readonly drained: () => void },
 ): Outlet {
   let open = true
-  let corked = false
+  let burst = ''
   const close = (why: string): void => {
     if (!open) return
     open = false
     on.closed(why)
   }
-  const uncork = (): void => {
-    corked = false
-    output.uncork()
+  const writeOut = (): void => {
+    const text = burst
+    burst = ''
+    if (text !== '') output.write(text)
   }
+  const length = (): number => output.writableLength + burst.length
   output.on('error', (error: NodeJS.ErrnoException) => close(error.code ?? 'error'))
   output.on('close', () => close('closed'))
   output.on('drain', on.drained)
   return {
     write(message, weight) {
-      if (!open || (weight === 'notice' && output.writableLength > FULL)) return false
-      // What one turn of the event loop answers leaves in one system call.
-      if (!corked) {
-        corked = true
-        output.cork()
-        process.nextTick(uncork)
-      }
-      output.write(`${message}\n`)
+      if (!open || (weight === 'notice' && length() > FULL)) return false
+      // What one turn of the event loop answers leaves in one write.
+      if (burst === '') process.nextTick(writeOut)
+      burst += `${message}\n`
       return true
     },
-    isFull: () => open && output.writableLength > FULL,
-    flush: (waitMs) => flush(output, () => open, waitMs),
+    isFull: () => open && length() > FULL,
+    flush(waitMs) {
+      writeOut()
+      return flush(output, () => open, waitMs)
+    },
   }
 }
 

@@ -17,11 +17,17 @@ export type Hop = {
   readonly client: { readonly name: string; readonly version: string }
 }
 
-const PER_REQUEST = new Set(
-  ['protocolVersion', 'clientCapabilities', 'clientInfo', 'logLevel'].map(
-    (name) => PROTOCOL + name,
-  ),
-)
+const VERSION = `${PROTOCOL}protocolVersion`
+const CAPABILITIES = `${PROTOCOL}clientCapabilities`
+const CLIENT = `${PROTOCOL}clientInfo`
+const LEVEL = `${PROTOCOL}logLevel`
+const PER_REQUEST: ReadonlySet<string> = new Set([
+  VERSION,
+  CAPABILITIES,
+  CLIENT,
+  LEVEL,
+  'progressToken',
+])
 
 /** The params as they leave: `eclusa/` names dropped, the envelope of a modern server set (a legacy one
  *  gets none), and our own progress token, so that progress can extend the deadline. Without one
@@ -29,23 +35,25 @@ const PER_REQUEST = new Set(
 export function outgoing(params: JsonObject, hop: Hop, token: number | null): JsonObject {
   const given = isObject(params['_meta']) ? params['_meta'] : NOTHING
   const meta: Record<string, Json | undefined> = {}
-  for (const [key, value] of Object.entries(given)) {
-    const ours = PER_REQUEST.has(key) || key === 'progressToken' || key.startsWith('eclusa/')
-    if (!ours) meta[key] = value
+  let empty = true
+  for (const key of Object.keys(given)) {
+    if (PER_REQUEST.has(key) || key.startsWith('eclusa/')) continue
+    meta[key] = given[key]
+    empty = false
   }
-  if (hop.era === 'modern') Object.assign(meta, envelope(given, hop))
+  if (hop.era === 'modern') setEnvelope(meta, given, hop)
   if (token !== null) meta['progressToken'] = token
-  const empty = Object.keys(meta).length === 0
-  return object({ ...params, _meta: empty ? undefined : object(meta) })
+  const isBare = empty && token === null && hop.era === 'legacy'
+  return object({ ...params, _meta: isBare ? undefined : object(meta) })
 }
 
 const NOTHING: JsonObject = object({})
 
 /** What a modern server demands of every request. What servers ask of clients is not bridged, so no
  *  capability is declared. */
-const envelope = (given: JsonObject, hop: Hop): Record<string, Json | undefined> => ({
-  [`${PROTOCOL}protocolVersion`]: hop.version,
-  [`${PROTOCOL}clientInfo`]: given[`${PROTOCOL}clientInfo`] ?? { ...hop.client },
-  [`${PROTOCOL}clientCapabilities`]: NOTHING,
-  [`${PROTOCOL}logLevel`]: given[`${PROTOCOL}logLevel`],
-})
+function setEnvelope(meta: Record<string, Json | undefined>, given: JsonObject, hop: Hop): void {
+  meta[VERSION] = hop.version
+  meta[CLIENT] = given[CLIENT] ?? { ...hop.client }
+  meta[CAPABILITIES] = NOTHING
+  meta[LEVEL] = given[LEVEL]
+}

@@ -101,20 +101,25 @@ export function openLink(setup: Setup, ears: Ears): Link {
       if (promises.full()) return Promise.reject(new Fault(code, `not recorded: ${TOO_MANY}`))
       const id = promises.nextId()
       const text = JSON.stringify({ ...wish, id })
-      // What is asked in one turn of the event loop goes over together.
+      // What is asked in one turn of the event loop goes over together, but not so much that the writer
+      // would wait for us and we then for it.
       if (outbox.length === 0) setImmediate(() => flush(state))
       outbox.push(text)
+      if (outbox.length === FLUSH_AT) flush(state)
       return promises.wait(id, { code, chars: text.length, late })
     },
   }
 }
 
 const GUARD_MS = 1_000
+/** Requests that go over at once although the turn of the event loop is not over. */
+const FLUSH_AT = 12
 const HANGS = 'the ledger does not answer: its disk hangs; check the disk'
 const TOO_MANY = 'too many records wait for the disk; ask again later'
 
 function flush(state: State): void {
   const batch = state.outbox
+  if (batch.length === 0) return
   state.outbox = []
   if (state.over === null) state.worker.postMessage(`[${batch.join(',')}]`)
 }

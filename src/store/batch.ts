@@ -29,7 +29,8 @@ export type Extras = {
 export function commitBatch(room: Room, requests: readonly Request[], extras: Extras): Committed {
   const { book, lease } = room
   try {
-    lease.hold()
+    // A claim stands on our lease; a record does not.
+    if (extras.renew || requests.some(({ kind }) => kind !== 'record')) lease.hold()
     if (extras.renew) lease.renew()
     recordMended(book, extras.mended)
     const replies = requests.map((request) => attend(room, request, extras.retention))

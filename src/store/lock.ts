@@ -1,7 +1,7 @@
-// An operating-system lock on a file of its own: an exclusive SQLite transaction that writes nothing.
+// An operating-system lock on a file of its own: a SQLite transaction that may write and never does.
 
 import { closeSync, constants, openSync } from 'node:fs'
-import { DatabaseSync } from 'node:sqlite'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 
 import { troubleOf } from './trouble.ts'
@@ -28,8 +28,10 @@ export function lockOn(file: string): Lock {
 /** A lock on a file that is there; throws where it is not. */
 export function existingLock(file: string): Lock {
   let db: DatabaseSync | null = null
-  const connect = (): DatabaseSync => {
-    if (db !== null) return db
+  let begin: StatementSync | null = null
+  let rollback: StatementSync | null = null
+  const connect = (): StatementSync => {
+    if (begin !== null) return begin
     const url = pathToFileURL(file)
     url.search = '?mode=rw'
     const made = new DatabaseSync(url, { timeout: 0 })
@@ -41,11 +43,13 @@ export function existingLock(file: string): Lock {
       throw error
     }
     db = made
-    return made
+    rollback = made.prepare('ROLLBACK')
+    begin = made.prepare('BEGIN IMMEDIATE')
+    return begin
   }
   const take = (): boolean => {
     try {
-      connect().exec('BEGIN EXCLUSIVE')
+      connect().run()
       return true
     } catch (error) {
       if (troubleOf(error).kind === 'busy') return false
@@ -62,10 +66,12 @@ export function existingLock(file: string): Lock {
       }
       return true
     },
-    free: () => db?.exec('ROLLBACK'),
+    free: () => void rollback?.run(),
     close() {
       db?.close()
       db = null
+      begin = null
+      rollback = null
     },
   }
 }

@@ -74,17 +74,22 @@ type State = {
 function follow(state: State, fresh: Fresh | null): void {
   watch(state)
   const { book, file } = state
-  const at = recordEndingAt(book, file.size, file.seq)
-  if (at === null) return repair(state)
-  file.seq = at
-  if (fresh !== null && fresh.from === at + 1) write(state, fresh.text, fresh.lines)
-  else copyFrom(state, at + 1)
+  // As long as we left it: nobody has appended since, and the ledger need not be asked.
+  if (file.size !== file.left) {
+    const at = recordEndingAt(book, file.size, file.seq)
+    if (at === null) return repair(state)
+    file.seq = at
+    file.left = file.size
+  }
+  if (fresh !== null && fresh.from === file.seq + 1) write(state, fresh.text, fresh.lines)
+  else copyFrom(state, file.seq + 1)
 }
 
 function write(state: State, text: string, lines: number): void {
   state.dirty = true
   appendAll(state.file, Buffer.from(text, 'latin1'))
   state.file.seq += lines
+  state.file.left = state.file.size
 }
 
 function copyFrom(state: State, seq: number): void {
@@ -101,6 +106,7 @@ function repair(state: State): void {
   const { book, file, place, mended } = state
   const tail = compareTail(book, file.fd, file.size)
   file.seq = tail.seq
+  file.left = -1
   if (tail.good === tail.size && tail.seq === book.end().seq) return
   const kept = tail.size > tail.good ? keepTail(place, file.fd, tail) : null
   if (kept !== null) {
@@ -130,7 +136,7 @@ function rebuild(state: State, found: Mended['found'], kept: string | null): voi
   const { place, file: before } = state
   const made = `${place.mirror}.new`
   setAside(made)
-  state.file = { fd: createFile(made), ino: 0, dev: 0, size: 0, seq: -1 }
+  state.file = { fd: createFile(made), ino: 0, dev: 0, size: 0, seq: -1, left: -1 }
   try {
     copyFrom(state, 0)
     fsyncSync(state.file.fd)
@@ -195,13 +201,15 @@ type Open = {
   readonly dev: number
   size: number
   seq: number
+  /** The size at which it was known to end with record `seq`; -1 when that is not known. */
+  left: number
 }
 
 function openFile(path: string): Open {
   const { O_RDWR, O_APPEND, O_NOFOLLOW } = constants
   const fd = openSync(path, O_RDWR | O_APPEND | O_NOFOLLOW)
   const stats = look(path)
-  return { fd, ino: stats?.ino ?? 0, dev: stats?.dev ?? 0, size: 0, seq: -1 }
+  return { fd, ino: stats?.ino ?? 0, dev: stats?.dev ?? 0, size: 0, seq: -1, left: -1 }
 }
 
 /** A short write is no error to the kernel: what counts is the count. */

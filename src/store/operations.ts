@@ -1,5 +1,7 @@
 // The table of operations: who holds a key, what became of its send, and the records of both.
 
+import { randomBytes } from 'node:crypto'
+
 import type { Code } from '../decision.ts'
 import { Fault } from '../fault.ts'
 import type { Draft, More } from '../ledger/entry.ts'
@@ -19,6 +21,8 @@ export type Desk = {
 /** One row. `draft` is the intent's record as JSON while the send is open. */
 type Operation = {
   readonly operation: string
+  /** Set by `write`. */
+  readonly salt: string
   readonly attempt: string
   readonly client: string
   readonly upstream: string
@@ -109,6 +113,7 @@ function claim(book: Book, desk: Desk, work: OpenWork, before: Operation | null)
   const operation = before?.operation ?? work.attempt
   const row: Operation = {
     operation,
+    salt: '',
     attempt: work.attempt,
     client: work.client,
     upstream: work.upstream,
@@ -190,9 +195,12 @@ function settle(book: Book, row: Operation, work: CloseWork): More {
   })
 }
 
+// The digest of the row is in the log: without a salt a short stored answer could be guessed from it.
 function write(book: Book, row: Operation): More {
-  return { ...book.put('operations', row) }
+  return { ...book.put('operations', { ...row, salt: randomBytes(SALT_BYTES).toString('hex') }) }
 }
+
+const SALT_BYTES = 16
 
 function intentOf({ draft }: Operation): Draft {
   if (draft === null) throw new Fault('internal', 'an open operation has lost its intent')

@@ -15,9 +15,11 @@ CREATE TRIGGER entries_remain BEFORE DELETE ON entries
 
 -- One row a key, reused by each send of that key; without a key, one row while the send is open.
 -- `attempt`: the send that the row is about. `state`: open, done, unknown, unsent. `again`: 1 when an
--- earlier send under this key may have run.
+-- earlier send under this key may have run. `salt`: random, new with each writing, so that the row's digest
+-- in the log tells nothing of a short answer.
 CREATE TABLE operations (
   operation TEXT PRIMARY KEY,
+  salt TEXT NOT NULL,
   attempt TEXT NOT NULL,
   client TEXT NOT NULL,
   upstream TEXT NOT NULL,

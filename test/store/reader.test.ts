@@ -152,3 +152,21 @@ test('an approved change replaces the pin, and the old definition can still be r
   assert.notEqual(reader.definitionText('h2'), null)
   verified(dir)
 })
+
+test('the digest of a row in the log cannot be guessed from its answer: each writing has a salt', async (t) => {
+  const { dir, store } = await open(t)
+  const reader = openReader(dir)
+  t.after(() => reader.close())
+  const salts = new Set<unknown>()
+  const note = (): void => {
+    for (const { salt } of reader.rows('operations')) salts.add(salt)
+  }
+  for (const key of ['key-1', 'key-2']) {
+    const ticket = ticketOf(await store.open(intent(store, key)))
+    note()
+    await store.close(ticket, closing(store))
+    note()
+  }
+  assert.equal(salts.size, 4)
+  for (const salt of salts) assert.match(String(salt), /^[0-9a-f]{32}$/)
+})

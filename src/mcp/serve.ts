@@ -249,39 +249,38 @@ const invalidParams = (
   { problem, message }: { readonly problem: string; readonly message: string },
 ): Promise<string> => invalid(stage, request, { problem, rpc: RPC.params, message, data: null })
 
-async function unknownMethod(
+const unknownMethod = (stage: Stage, request: Request): Promise<string> =>
+  refuseMethod(stage, request, {
+    code: 'method_unknown',
+    rpc: RPC.method,
+    message: 'method not found; ask for the capabilities to see what is served',
+  })
+
+const allDown = (stage: Stage, request: Request): Promise<string> =>
+  refuseMethod(stage, request, {
+    code: 'upstream_down',
+    rpc: RPC.internal,
+    message: 'no server is available; try again',
+  })
+
+/** Records a request that reaches no call and gives its error. */
+async function refuseMethod(
   { scene, transport }: Stage,
   { id, method }: Request,
+  told: {
+    readonly code: 'method_unknown' | 'upstream_down'
+    readonly rpc: number
+    readonly message: string
+  },
 ): Promise<string> {
+  const { code, rpc, message } = told
   await recordRefusal(scene.doors, scene.client, {
     kind: 'call',
-    code: 'method_unknown',
+    code,
     method,
     name: '',
     transport,
     more: {},
   })
-  const message = 'method not found; ask for the capabilities to see what is served'
-  return errorText(id, {
-    code: RPC.method,
-    message,
-    data: refusalData({ code: 'method_unknown' }, {}),
-  })
-}
-
-async function allDown({ scene, transport }: Stage, { id, method }: Request): Promise<string> {
-  await recordRefusal(scene.doors, scene.client, {
-    kind: 'call',
-    code: 'upstream_down',
-    method,
-    name: '',
-    transport,
-    more: {},
-  })
-  const message = 'no server is available; try again'
-  return errorText(id, {
-    code: RPC.internal,
-    message,
-    data: refusalData({ code: 'upstream_down' }, {}),
-  })
+  return errorText(id, { code: rpc, message, data: refusalData({ code }, {}) })
 }

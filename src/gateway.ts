@@ -24,7 +24,7 @@ import type {
   Upstreams,
   Watch,
 } from './ports.ts'
-import { echo, refusalOf, type Reply } from './refusal.ts'
+import { codeOf, echo, refusalOf, type Reply } from './refusal.ts'
 
 /** Everything the hall touches. `policy` gives the set in force; `random` 32 fresh hex digits; `broken` is
  *  told of a record that failed where no caller waits any more; `views` remembers, a client and list, the
@@ -377,7 +377,7 @@ function outward(page: Page, attempt: Attempt): Reply {
   if (attempt.kind === 'answered') {
     return { kind: 'answered', answer: attempt.answer, replayed: false }
   }
-  return refused(page, builtIn(attempt.code))
+  return refused(page, builtIn(codeOf(attempt)))
 }
 
 const refused = (page: Page, failure: Failure): Reply =>

@@ -19,6 +19,17 @@ export type Reply =
 /** Names are echoed in refusals up to this many characters. */
 const ECHO_CHARACTERS = 128
 
+/** What an agent is told of an attempt without an answer. The reason may fit what was sent and what was not;
+ *  the sentence must not: who reads "nothing was sent" tries again, and a write would run twice. */
+export function codeOf(attempt: {
+  readonly kind: 'unsent' | 'unknown'
+  readonly code: Code
+}): Code {
+  const { kind, code } = attempt
+  if (kind === 'unknown') return code === 'upstream_down' ? 'outcome_unknown' : code
+  return code === 'timeout' ? 'upstream_down' : code
+}
+
 /** Denials: an argument or a name that will never pass as it stands. All others are told as a result. */
 const ERRORS: ReadonlySet<Code> = new Set<Code>([
   'client_unknown',

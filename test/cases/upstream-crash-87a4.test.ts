@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Gate, LONG, startGate } from './harness.ts'
-import { ERAS, eventually, textOf } from './wire.ts'
+import { ERAS, eventually, refusalCode, textOf } from './wire.ts'
 
 /** How long starts of the looping upstream are counted, how many there may be, and when `slow` speaks. */
 const WATCH_MS = LONG ? 60_000 : 8_000
@@ -69,6 +69,8 @@ describe('at once', { concurrency: 4 }, () => {
       const gate = await startGate(t, { era })
       const crashed = await gate.call('crash', { when: 'before' })
       assert.equal(crashed.result?.isError, true)
+      assert.equal(refusalCode(crashed), 'outcome_unknown')
+      assert.match(textOf(crashed), /not known; check the state/)
       const outcome = await gate.record(
         'the crash',
         ({ kind, name }) => kind === 'outcome' && name === 'crash',

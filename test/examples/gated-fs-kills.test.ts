@@ -12,7 +12,7 @@ import { auditDir, newPlace, type Peer, type Place, start, until, type Way } fro
 
 /** Kills in all, three of four of the server with its gate inside. A kill costs 0.4 s of a core. */
 const TOTAL = Number(
-  process.env['ECLUSA_KILLS'] ?? (process.env['ECLUSA_LONG'] === '1' ? 2_000 : 60),
+  process.env['ECLUSA_KILLS'] ?? (process.env['ECLUSA_LONG'] === '1' ? 2_000 : 300),
 )
 const KILLS = { inside: Math.ceil(TOTAL * 0.75), behind: Math.floor(TOTAL * 0.25) }
 const TIMEOUT_MS = 60_000 + TOTAL * 5_000

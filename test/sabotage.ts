@@ -26,7 +26,7 @@ const SABOTAGES: readonly Sabotage[] = [
     find: 'PRAGMA synchronous=FULL',
     put: 'PRAGMA synchronous=OFF',
     test: 'test/store/faults.test.ts',
-    red: 'a fault in any write, sync, rename, cut or unlink loses nothing',
+    red: 'nothing is acknowledged while a write of the log is not synced',
   },
   {
     name: 'forward what the client sent, not what was decided',

@@ -125,6 +125,34 @@ async function injected(
   return hit
 }
 
+test('nothing is acknowledged while a write of the log is not synced', { skip }, async (t) => {
+  const outside = scratch(t)
+  const log = join(outside, 'log')
+  const args = ['-f', '-y', '-qq', '-o', log, '-e', 'trace=pwrite64,fsync,fdatasync,write']
+  const child = [process.execPath, join(import.meta.dirname, 'child.ts'), join(outside, 'state')]
+  const run = spawnSync(STRACE, [...args, ...child], {
+    encoding: 'utf8',
+    env: { ...process.env, ECLUSA_SCRIPT: SCRIPT },
+  })
+  assert.equal(run.status, 0, run.stderr)
+  const syncing = new Set<string>()
+  let unsynced = 0
+  const acknowledged: string[] = []
+  for (const line of readFileSync(log, 'utf8').split('\n')) {
+    const [thread = ''] = line.split(' ', 1)
+    const ofLog = line.includes('ledger.db-wal>')
+    if (ofLog && line.includes(' pwrite64(')) unsynced++
+    if (ofLog && /sync\(/.test(line)) syncing.add(thread)
+    // A call that another thread interrupts in the trace ends on a line of its own.
+    if (/sync(?:\(| resumed>).* = 0$/.test(line) && syncing.delete(thread)) unsynced = 0
+    const told = / write\(1<[^>]*>, "(appended|opened|closed)/.exec(line)?.[1]
+    if (told === undefined) continue
+    assert.equal(unsynced, 0, `${told} after writes that no sync followed`)
+    acknowledged.push(told)
+  }
+  assert.deepEqual(acknowledged, ['appended', 'opened', 'closed', 'appended'])
+})
+
 test(
   'a fault in any write, sync, rename, cut or unlink loses nothing that was acknowledged',
   { skip },

@@ -142,8 +142,21 @@ function failed(error: unknown, io: Io): number {
     io.err(`eclusa: ${error.message.split('. ')[0]}; run: eclusa help`)
     return EXIT.usage
   }
+  const place = unreadable(error)
+  if (place !== null) {
+    io.err(`eclusa: cannot read ${place}; check the path and who may read it`)
+    return EXIT.state
+  }
   io.err(`eclusa: internal error: ${error instanceof Error ? error.stack : String(error)}`)
   return EXIT.internal
+}
+
+/** The path and reason of an error of the file system, or null. Files that an operator names have words of
+ *  their own; what is left is a state directory. */
+function unreadable(error: unknown): string | null {
+  if (!(error instanceof Error) || !('path' in error) || !('code' in error)) return null
+  const isRead = 'syscall' in error && ['stat', 'lstat', 'open'].includes(String(error.syscall))
+  return isRead ? `${String(error.path)} (${String(error.code)})` : null
 }
 
 function help(line: (text: string) => void): void {

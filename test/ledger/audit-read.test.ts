@@ -1,9 +1,9 @@
 // `audit show`, `tail` and `disclose` on a real ledger: everything shown, nothing that a terminal obeys.
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -101,4 +101,24 @@ test('an altered record is not shown as if it were one', async () => {
   sql(dir, `UPDATE entries SET line = 'rubbish' WHERE seq = ${seq}`)
   const all = (await run(tail, '--state', dir, '-n', '1000')).out.split('\n')
   assert.match(all[seq] ?? '', new RegExp(`^${seq} {2}BAD RECORD`))
+})
+
+test('a place that cannot be read is told in one line, without a stack', () => {
+  const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
+  const loop = join(root, 'loop')
+  symlinkSync(loop, loop)
+  for (const verb of [
+    ['audit', 'verify', loop],
+    ['audit', 'tail', '--state', loop],
+    ['pin', 'list', '--state', loop],
+  ]) {
+    const made = spawnSync(process.execPath, [main, ...verb], { encoding: 'utf8' })
+    const words = made.stderr.split('\n').filter((line) => !line.startsWith('eclusa: state '))
+    assert.deepEqual(words.length, 2, made.stderr)
+    assert.match(
+      made.stderr,
+      /eclusa: cannot read .*loop\S* \(ELOOP\); check the path and who may read it\n$/,
+    )
+    assert.equal(made.status, 73)
+  }
 })

@@ -15,7 +15,7 @@ export async function pinList(args: string[], io: Io): Promise<number> {
     args,
     options: { state: { type: 'string' }, json: { type: 'boolean', default: false } },
   })
-  const reader = openReader(stateFor(values.state, io))
+  const reader = openReader(named(stateFor(values.state, io), io))
   try {
     for (const row of reader.rows('pins')) {
       const tool = String(row['tool'])
@@ -43,7 +43,8 @@ export async function pinApprove(args: string[], io: Io): Promise<number> {
   if (tool === undefined || more.length > 0) {
     throw new Fault('usage', 'name one tool: eclusa pin approve UPSTREAM/TOOL')
   }
-  const done = approvePin(stateFor(values.state, io), { tool, hash: values.hash ?? null })
+  const dir = named(stateFor(values.state, io), io)
+  const done = approvePin(dir, { tool, hash: values.hash ?? null })
   switch (done.kind) {
     case 'approved':
       io.err(`eclusa: ${visible(tool)} is used as ${done.hash} from now on`)
@@ -60,6 +61,12 @@ export async function pinApprove(args: string[], io: Io): Promise<number> {
       )
       return EXIT.finding
   }
+}
+
+/** The directory, after it was named on stderr. */
+function named(dir: string, io: Io): string {
+  io.err(`eclusa: state directory ${dir}`)
+  return dir
 }
 
 const HASH_DIGITS = 12

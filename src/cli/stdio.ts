@@ -18,6 +18,7 @@ import type { Io } from './io.ts'
 import { lookup, placed, readBeside, readSource, stateDir } from './place.ts'
 import { shortForm } from './short.ts'
 import { version } from './version.ts'
+import { tellingWaits } from './waiting.ts'
 
 /** Serves the client on stdin until it goes away. Exit statuses: 0 after a clean end, 2 for a
  *  configuration that cannot be used, 70 when the ledger broke, 73 when its directory is refused. */
@@ -38,7 +39,7 @@ export async function stdio(args: string[], io: Io): Promise<number> {
   const dir = stateDir(io, file === null ? null : { file, dir: config.state.dir })
   let store: Store
   try {
-    store = await openStore(config, dir, say)
+    store = tellingWaits(await openStore(config, dir, say), say)
   } catch (error) {
     await upstreams.stop()
     throw error

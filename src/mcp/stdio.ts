@@ -27,7 +27,7 @@ export type StdioOptions = Omit<FrontOptions, 'transport' | 'write' | 'onReady'>
     readonly output: Writable
     readonly errors: Writable
   }
-  /** Where SIGTERM and SIGINT arrive: the process. */
+  /** Where SIGTERM, SIGINT and SIGHUP arrive: the process. */
   readonly signals: EventEmitter
   /** How long calls in flight may still take when the session ends. */
   readonly drainMs: number
@@ -35,7 +35,7 @@ export type StdioOptions = Omit<FrontOptions, 'transport' | 'write' | 'onReady'>
 
 /** How long a client may still read what was written for it when the time to drain is over. */
 const FLUSH_MS = 1_000
-const SIGNALS = ['SIGTERM', 'SIGINT'] as const
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
 /** Serves until the input ends, the output closes or a signal comes. Resolves when every call that was in
  *  flight has its outcome in the ledger, what it was answered is written, and the servers are stopped. A

@@ -73,15 +73,18 @@ describe('at once', { concurrency: 4 }, () => {
       )
     })
 
-    test(`${era}: one SIGTERM is enough, whatever calls and servers do`, async (t) => {
-      const config = { drain: '500ms' }
-      const gate = await startGate(t, { era, config, upstreams: { up: { flags: ['--deaf'] } } })
-      await inFlight(gate, era, 60_000)
-      gate.child.kill('SIGTERM')
-      const exit = await within('the exit', gate.exit, GONE_MS)
-      assert.equal(exit.signal, null)
-      settled(gate)
-    })
+    // SIGHUP is what a terminal sends that is closed.
+    for (const signal of ['SIGTERM', 'SIGHUP'] as const) {
+      test(`${era}: one ${signal} is enough, whatever calls and servers do`, async (t) => {
+        const config = { drain: '500ms' }
+        const gate = await startGate(t, { era, config, upstreams: { up: { flags: ['--deaf'] } } })
+        await inFlight(gate, era, 60_000)
+        gate.child.kill(signal)
+        const exit = await within('the exit', gate.exit, GONE_MS)
+        assert.equal(exit.signal, null)
+        settled(gate)
+      })
+    }
 
     test(`${era}: a client that reads nothing holds nobody up`, async (t) => {
       const gate = await startGate(t, { era })

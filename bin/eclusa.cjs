@@ -23,6 +23,12 @@ else {
 function start() {
   muteSqliteNotice()
   import('../dist/cli/main.js').catch(function (error) {
+    if (!require('node:fs').existsSync(require('node:path').join(__dirname, '..', 'dist'))) {
+      process.stderr.write(
+        'eclusa is not built here; run: npm run build, or in a checkout: npm run -s eclusa -- ARGUMENTS\n',
+      )
+      process.exit(2)
+    }
     process.stderr.write('eclusa could not start: ' + ((error && error.stack) || error) + '\n')
     process.exit(70)
   })

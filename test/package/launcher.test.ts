@@ -1,7 +1,8 @@
 // The launcher starts under any Node, and says in one line when that Node is too old.
 
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
@@ -30,6 +31,15 @@ test('an old Node gets one line with the next step, and exit status 2', async (t
     assert.match(ran.stderr, /^eclusa needs Node 22\.18 or newer; this is v[^\n]*; [^\n]*\n$/)
     assert.ok(ran.stderr.includes(`this is ${old.version} at ${old.program}`), ran.stderr)
   }
+})
+
+test('a checkout that was never built says so in one line, and how to run it', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'eclusa-unbuilt-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  cpSync(join(ROOT, 'bin'), join(folder, 'bin'), { recursive: true })
+  const ran = await run(process.execPath, [join(folder, 'bin', 'eclusa.cjs'), '--version'])
+  assert.equal(ran.status, 2)
+  assert.match(ran.stderr, /^eclusa is not built here; run: npm run build[^\n]*\n$/)
 })
 
 test('the npm scripts run under the Node of the checkout, whatever Node npm runs under', async () => {

@@ -52,11 +52,24 @@ export function look(path: string): Stats | null {
   return lstatSync(path, { throwIfNoEntry: false }) ?? null
 }
 
+/** Makes `dir` and what is missing above it. Node's own `recursive` never ends where a file system has a
+ *  folder and yet takes no new one in it. */
+function makeDirectory(dir: string): void {
+  if (look(dir) !== null) return
+  makeDirectory(dirname(dir))
+  try {
+    mkdirSync(dir, { mode: 0o700 })
+  } catch (error) {
+    // Another process may make it at the same time.
+    if (look(dir) === null) throw error
+  }
+}
+
 /** The directory is there, ours, 0700. Made where it is missing; an empty one of ours is tightened, one
  *  with other people's things in it is not.
  *  Errors: `Fault('state_refused')`. */
 export function claimDirectory({ dir, ledger, mirror }: Place): void {
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  makeDirectory(dir)
   const stats = look(dir)
   if (stats === null || stats.isSymbolicLink() || !stats.isDirectory()) {
     throw refused(`${dir} is not a directory of its own; name the directory itself`)

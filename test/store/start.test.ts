@@ -1,6 +1,7 @@
 // The start-up table: what a start does with each state of the directory, and what it refuses.
 
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import {
   appendFileSync,
   chmodSync,
@@ -238,6 +239,22 @@ test(
     const { chownSync } = await import('node:fs')
     chownSync(join(dir, 'audit.jsonl'), 12_345, 12_345)
     await refusal(dir, /belongs to another user/)
+  },
+)
+
+test(
+  'a directory that can never be made is refused, and not tried for ever',
+  { skip: !existsSync('/proc/self') && 'needs /proc' },
+  () => {
+    const child = join(import.meta.dirname, 'child.ts')
+    const ran = spawnSync(process.execPath, [child, '/proc/eclusa/state'], {
+      encoding: 'utf8',
+      env: { ...process.env, ECLUSA_SCRIPT: 'health' },
+      timeout: 10_000,
+      killSignal: 'SIGKILL',
+    })
+    assert.match(ran.stdout, /^refused state_refused .*\(ENOENT\)/)
+    assert.equal(ran.status, 73)
   },
 )
 

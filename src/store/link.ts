@@ -85,7 +85,7 @@ export function openLink(setup: Setup, ears: Ears): Link {
   const state: State = { setup, ears, worker, promises, health: true, over: null, outbox: [] }
   const guard = setInterval(() => {
     if (state.over !== null) clearInterval(guard)
-    else if (promises.rejectOld(HANGS) > 0) state.health = HANGS
+    else if (promises.rejectOld(HANGS) > 0) turn(state, HANGS)
   }, GUARD_MS)
   guard.unref()
   const started = listen(state)
@@ -160,16 +160,25 @@ function hear(
   switch (message.kind) {
     case 'replies':
       // A disk that hung goes on.
-      if (state.health === HANGS) state.health = true
+      if (state.health === HANGS) turn(state, true)
       return promises.settle(message.replies)
     case 'pins':
       return ears.pins(message.pins)
     case 'say':
       return ears.say(message.line)
     case 'health':
-      state.health = message.health
+      turn(state, message.health)
       if (message.health === true) ears.healthy()
   }
+}
+
+/** Takes over what is known of the ledger's health. The operator hears of each turn: the agent is only told
+ *  that nothing could be recorded, not why. */
+function turn(state: State, health: true | string): void {
+  const was = state.health
+  state.health = health
+  if (was === true && health !== true) state.ears.say(`the ledger is in trouble: ${health}`)
+  if (was !== true && health === true) state.ears.say('the ledger is well again')
 }
 
 function end(state: State, fault: Fault): void {

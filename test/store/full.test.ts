@@ -66,7 +66,8 @@ async function open(
   t: Test,
   size: string,
   minFreeBytes = 0,
-): Promise<{ dir: string; store: Store }> {
+): Promise<{ dir: string; store: Store; said: readonly string[] }> {
+  const said: string[] = []
   const opened: Store[] = []
   const dirs: string[] = []
   t.after(async () => {
@@ -76,9 +77,10 @@ async function open(
   const dir = disk(t, size)
   if (dir === null) assert.fail('no disk')
   dirs.push(dir)
-  const store = await openSqlite(optionsFor(dir, { minFreeBytes }))
+  const say = (line: string): number => said.push(line)
+  const store = await openSqlite(optionsFor(dir, { minFreeBytes, say }))
   opened.push(store)
-  return { dir, store }
+  return { dir, store, said }
 }
 
 /** Appends until one is refused; gives the names of those that were not. */
@@ -101,7 +103,7 @@ test(
   'on a full disk records are refused and health says so, at every level; with room again it goes on',
   { skip },
   async (t) => {
-    const { dir, store } = await open(t, '4m')
+    const { dir, store, said } = await open(t, '4m')
     const acknowledged = new Set<string>()
     for (let level = 0; level < (LONG ? 20 : 6); level++) {
       const filler = fill(dir, level * (LONG ? 1_777 : 6_000))
@@ -114,6 +116,12 @@ test(
     }
     const names = new Set(verified(dir).map(({ name }) => name))
     for (const name of acknowledged) assert.ok(names.has(name), name)
+    // The operator hears of each turn, and of nothing in between.
+    const turns = said.filter((line) => line.startsWith('the ledger is '))
+    assert.match(turns[0] ?? '', /^the ledger is in trouble: .*full; free some space$/)
+    assert.equal(turns[1], 'the ledger is well again')
+    for (const [at, line] of turns.entries())
+      assert.notEqual(line.slice(0, 20), turns[at + 1]?.slice(0, 20))
   },
 )
 

@@ -63,10 +63,12 @@ export function sharePins(writer: Writer): void {
 /** Tells the main thread of a change of health. */
 export function tellHealth(writer: Writer): void {
   const { commit: first, mirror, space } = writer.trouble
-  const now = first ?? mirror ?? space ?? true
+  // Little space is a warning: records still go in.
+  const stopped = first ?? mirror
+  const now = stopped ?? space ?? true
   if (now === writer.health) return
   writer.health = now
-  writer.tell({ kind: 'health', health: now })
+  writer.tell({ kind: 'health', health: now, records: stopped === null })
 }
 
 /** Answers each of `waiting` that nothing was recorded, and why. */

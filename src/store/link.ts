@@ -35,6 +35,8 @@ export type Link = {
     late?: (done: OpenDone) => void,
   ) => Promise<OpenDone | null>
   readonly health: () => true | string
+  /** False while nothing can be recorded; little space alone does not stop records. */
+  readonly records: () => boolean
   /** Resolves with what the writer had to say, once it has started. */
   readonly started: Promise<Started>
 }
@@ -42,7 +44,7 @@ export type Link = {
 /** Who is told of what the writer says by itself. */
 export type Ears = {
   readonly pins: (pins: readonly PinRow[]) => void
-  readonly healthy: () => void
+  readonly recordsAgain: () => void
   readonly say: (line: string) => void
   readonly fatal: (fault: Fault) => void
 }
@@ -73,6 +75,7 @@ type State = {
   readonly worker: Worker
   readonly promises: Promises
   health: true | string
+  records: boolean
   over: Fault | null
   outbox: string[]
 }
@@ -82,10 +85,11 @@ export function openLink(setup: Setup, ears: Ears): Link {
   const worker = spare ?? spawn()
   spare = null
   const promises = promisesOf(worker)
-  const state: State = { setup, ears, worker, promises, health: true, over: null, outbox: [] }
+  const well = { health: true, records: true } as const
+  const state: State = { setup, ears, worker, promises, ...well, over: null, outbox: [] }
   const guard = setInterval(() => {
     if (state.over !== null) clearInterval(guard)
-    else if (promises.rejectOld(HANGS) > 0) turn(state, HANGS)
+    else if (promises.rejectOld(HANGS) > 0) turn(state, HANGS, false)
   }, GUARD_MS)
   guard.unref()
   const started = listen(state)
@@ -95,6 +99,7 @@ export function openLink(setup: Setup, ears: Ears): Link {
   return {
     started,
     health: () => state.health,
+    records: () => state.records,
     ask(wish, code, late) {
       const { over, outbox } = state
       if (over !== null) return Promise.reject(new Fault(code, `not recorded: ${over.message}`))
@@ -160,23 +165,24 @@ function hear(
   switch (message.kind) {
     case 'replies':
       // A disk that hung goes on.
-      if (state.health === HANGS) turn(state, true)
+      if (state.health === HANGS) turn(state, true, true)
       return promises.settle(message.replies)
     case 'pins':
       return ears.pins(message.pins)
     case 'say':
       return ears.say(message.line)
     case 'health':
-      turn(state, message.health)
-      if (message.health === true) ears.healthy()
+      turn(state, message.health, message.records)
+      if (message.records) ears.recordsAgain()
   }
 }
 
 /** Takes over what is known of the ledger's health. The operator hears of each turn: the agent is only told
  *  that nothing could be recorded, not why. */
-function turn(state: State, health: true | string): void {
+function turn(state: State, health: true | string, records: boolean): void {
   const was = state.health
   state.health = health
+  state.records = records
   if (was === true && health !== true) state.ears.say(`the ledger is in trouble: ${health}`)
   if (was !== true && health === true) state.ears.say('the ledger is well again')
 }
@@ -185,6 +191,7 @@ function end(state: State, fault: Fault): void {
   if (state.over !== null) return
   state.over = fault
   state.health = fault.message
+  state.records = false
   state.promises.rejectAll(fault.message)
 }
 

@@ -50,7 +50,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const state = { opened: false }
   const link = openLink(setup, {
     pins: (rows) => setPins(pins, rows),
-    healthy: () => payOwed(link, owed),
+    recordsAgain: () => payOwed(link, owed),
     say: options.say,
     fatal: (fault) => {
       // A start that fails is told to its caller alone.
@@ -146,8 +146,7 @@ async function openRead(
   mint: (intent: Intent, row: string) => Opened,
   record: (draft: Draft, code: 'not_recorded') => Promise<void>,
 ): Promise<Opened> {
-  const health = link.health()
-  if (health !== true) throw new Fault('not_recorded', `not recorded: ${health}`)
+  if (!link.records()) throw new Fault('not_recorded', `not recorded: ${String(link.health())}`)
   const pinned = pins.get(`${intent.upstream}/${intent.tool}`)?.hash ?? null
   if (intent.pin === null || pinned === intent.pin) return mint(intent, '')
   await record(

@@ -97,7 +97,7 @@ export type Message =
     }
   | { readonly kind: 'replies'; readonly replies: readonly Reply[] }
   | { readonly kind: 'pins'; readonly pins: readonly PinRow[] }
-  | { readonly kind: 'health'; readonly health: true | string }
+  | { readonly kind: 'health'; readonly health: true | string; readonly records: boolean }
   | { readonly kind: 'say'; readonly line: string }
   | { readonly kind: 'broken'; readonly code: FaultCode; readonly why: string }
 

@@ -170,5 +170,9 @@ test(
     const { store } = await open(t, '4m', 64 * 1024 * 1024)
     await until('health is red', () => /bytes are free/.test(String(store.health())))
     await store.append(draft())
+    const read = intent(store, null, { does: 'read' })
+    const opened = await store.open(read)
+    assert.equal(opened.kind, 'ticket')
+    await store.close(ticketOf(opened), closing(store))
   },
 )

@@ -1,7 +1,7 @@
 // `eclusa init -- COMMAND`: drafts an eclusa.yaml that a person then reviews.
 
 import { writeFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import { EXIT, Fault } from '../fault.ts'
@@ -30,7 +30,9 @@ export async function init(args: string[], io: Io): Promise<number> {
   const found = await discover(command, values.env, io)
   const file = resolve(io.cwd, values.out)
   try {
-    writeFileSync(file, draft({ name, command, env: values.env, found }), { flag: 'wx' })
+    // A server of the file runs in the file's folder; this one was looked at here.
+    const cwd = dirname(file) === io.cwd ? null : io.cwd
+    writeFileSync(file, draft({ name, command, cwd, env: values.env, found }), { flag: 'wx' })
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? String(error.code) : 'failed'
     throw new Fault('usage', `cannot write ${file} (${reason}); name another with --out`, {
@@ -47,6 +49,7 @@ export async function init(args: string[], io: Io): Promise<number> {
 type Draft = {
   readonly name: string
   readonly command: readonly string[]
+  readonly cwd: string | null
   readonly env: readonly string[]
   readonly found: readonly Found[]
 }
@@ -54,7 +57,7 @@ type Draft = {
 // JSON strings are YAML strings: nothing that a server says can become a key or an anchor.
 const text = (value: string): string => JSON.stringify(literal(value))
 
-function draft({ name, command, env, found }: Draft): string {
+function draft({ name, command, cwd, env, found }: Draft): string {
   const tool = (one: Found): string => text(`${name}/${one.name}`)
   const allowed = found.filter((one) => one.does !== 'destructive')
   const passed = env.map((one) => one.split('=', 1)[0] ?? '').filter((one) => one !== '')
@@ -65,6 +68,7 @@ function draft({ name, command, env, found }: Draft): string {
     'upstreams:',
     `  ${name}:`,
     `    command: [${command.map(text).join(', ')}]`,
+    ...(cwd === null ? [] : [`    cwd: ${text(cwd)}`]),
     ...(passed.length === 0 ? [] : [`    pass_env: [${passed.map(text).join(', ')}]`]),
     '# What each tool does to the world, whoever calls it.',
     ...(tools.length === 0 ? ['tools: {}'] : ['tools:', ...tools]),

@@ -81,6 +81,8 @@ export type Front = {
 
 /** Messages in work beside the calls before the session stops reading. */
 const MAX_WAITING = 64
+/** Cancelled calls whose outcome is still awaited: they hold no place of a call, but not without end. */
+const MAX_CANCELLED = 1_024
 /** Messages in one batch. */
 const MAX_BATCH = 100
 
@@ -120,6 +122,8 @@ type Self = {
   /** Resolves when `initialize` was answered: nothing of the session is said before. */
   greeted: Promise<void>
   calls: number
+  /** Of the requests in flight, calls that were cancelled. */
+  cancelled: number
   draining: boolean
   silent: boolean
 }
@@ -142,6 +146,7 @@ function assemble(options: FrontOptions): Self {
     session: null,
     greeted: Promise.resolve(),
     calls: 0,
+    cancelled: 0,
     draining: false,
     silent: false,
     stage: {
@@ -170,7 +175,7 @@ function assemble(options: FrontOptions): Self {
 /** The face of a look that is only compared, never sent. */
 const LOOK: Face = { era: 'legacy', version: LEGACY_VERSIONS[0] ?? '', level: null, token: null }
 
-const isReady = (self: Self): boolean => self.work.size - self.calls < MAX_WAITING
+const isReady = (self: Self): boolean => self.work.size - self.calls - self.cancelled < MAX_WAITING
 
 function receive(self: Self, line: Uint8Array): void {
   const read = readLine(line, self.json)
@@ -227,6 +232,11 @@ function notice(self: Self, method: string, params: Request['params']): void {
 }
 
 function cancel(self: Self, flight: Flight): void {
+  // What goes on without its client takes no place from the calls that follow.
+  if (flight.counts && !flight.cancelled) {
+    self.calls--
+    self.cancelled++
+  }
   flight.cancelled = true
   if (self.flights.get(flight.request.id) === flight) self.flights.delete(flight.request.id)
   flight.stop.abort()
@@ -302,15 +312,16 @@ function greet(self: Self, request: Request): void {
 }
 
 function takeOff(self: Self, request: Request, face: Face): Flight {
-  const counts = isCall(request.method)
-  const full = counts && self.calls >= self.limits.calls
-  const refuse = !counts ? null : self.draining ? 'draining' : full ? 'too_many_calls' : null
+  const isOne = isCall(request.method)
+  const full = self.calls >= self.limits.calls || self.cancelled >= MAX_CANCELLED
+  const refuse = !isOne ? null : self.draining ? 'draining' : full ? 'too_many_calls' : null
   const flight: Flight = {
     request,
     face,
     receivedUs: self.stage.scene.doors.clock.nowUs(),
     stop: new AbortController(),
     refuse,
+    counts: isOne && refuse === null,
     cancelled: false,
   }
   self.flights.set(request.id, flight)
@@ -319,14 +330,14 @@ function takeOff(self: Self, request: Request, face: Face): Flight {
 }
 
 function fly(self: Self, flight: Flight, make: () => Promise<string | null>): Promise<void> {
-  const { id, method } = flight.request
-  const counts = isCall(method) && flight.refuse === null ? 1 : 0
-  self.calls += counts
+  const { id } = flight.request
+  if (flight.counts) self.calls++
   return work(self, id, async () => {
     const text = await make()
       .catch((error: unknown) => faultText(self, id, error))
       .finally(() => {
-        self.calls -= counts
+        if (flight.counts && flight.cancelled) self.cancelled--
+        else if (flight.counts) self.calls--
         self.inFlight.delete(flight)
       })
     if (flight.cancelled) return

@@ -38,13 +38,15 @@ export type Stage = {
   readonly setLevel: (level: string) => void
 }
 
-/** One request on its way. `cancelled`: nothing more is said of it. `refuse`: the call is turned away. */
+/** One request on its way. `cancelled`: nothing more is said of it. `refuse`: the call is turned away.
+ *  `counts`: it takes a place of those that may be in flight at once. */
 export type Flight = {
   readonly request: Request
   readonly face: Face
   readonly receivedUs: number
   readonly stop: AbortController
   readonly refuse: 'too_many_calls' | 'draining' | null
+  readonly counts: boolean
   cancelled: boolean
 }
 

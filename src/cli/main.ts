@@ -123,10 +123,16 @@ async function dispatch(argv: readonly string[], io: Io): Promise<number> {
   const two = VERBS.get(`${first} ${second}`)
   const verb = two ?? VERBS.get(first)
   if (verb === undefined) {
-    throw new Fault('usage', `there is no verb "${first}"; run: eclusa help`)
+    throw new Fault('usage', noVerb(first, second))
   }
   const run = await verb.run()
   return run(argv.slice(two === undefined ? 1 : 2), io)
+}
+
+function noVerb(first: string, second: string): string {
+  const longer = [...VERBS.keys()].filter((name) => name.startsWith(`${first} `))
+  const what = longer.length === 0 ? 'run: eclusa help' : `there are: ${longer.join(', ')}`
+  return `there is no verb "${`${first} ${second}`.trim()}"; ${what}`
 }
 
 function failed(error: unknown, io: Io): number {

@@ -22,8 +22,15 @@ export async function pinList(args: string[], io: Io): Promise<number> {
       const hash = textOrNull(row['hash'])
       const waiting = textOrNull(row['waiting'])
       const state = waiting === null ? 'approved' : hash === null ? 'waiting' : 'changed'
-      if (values.json) io.out(JSON.stringify({ tool, state, hash, waiting }))
-      else io.out([state.padEnd(8), short(hash), short(waiting), visible(tool)].join('  '))
+      if (values.json) {
+        io.out(JSON.stringify({ tool, state, hash, waiting }))
+        continue
+      }
+      io.out([state.padEnd(8), short(hash), short(waiting), visible(tool)].join('  '))
+      // With the hash, so that what is approved is what was seen here.
+      if (waiting !== null) {
+        io.out(`          to use it: eclusa pin approve ${visible(tool)} --hash ${waiting}`)
+      }
     }
   } finally {
     reader.close()

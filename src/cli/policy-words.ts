@@ -74,7 +74,11 @@ function denialStep(
   if (rule.endsWith('/approve')) {
     return `${name} is destructive: to allow it, say \`approve: { ${name}: none }\` in profile \`${profile}\``
   }
-  return `to allow it, add ${name} to \`allow\` of profile \`${profile}\` (${where})`
+  const tool = name.slice(name.indexOf('/') + 1)
+  return (
+    `to allow it, add ${name} to \`allow\` of profile \`${profile}\` (${where}), then run: eclusa policy check FILE; ` +
+    `without a file, start it with --read ${tool} or --write ${tool}`
+  )
 }
 
 /** Codes that come of no decision, or after one that allowed. */

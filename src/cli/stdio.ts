@@ -30,6 +30,7 @@ export async function stdio(args: string[], io: Io): Promise<number> {
   const { config, file } = await configured(wish, io)
   const client = clientOf(config, wish)
   const say = (line: string): void => io.err(`eclusa: ${line}`)
+  if (client.identity === 'unknown') say(strangerLine(config, client))
   const upstreams = startUpstreams(placed(config.upstreams, file), {
     limits: config.limits,
     client: { name: 'eclusa', version: version() },
@@ -149,11 +150,11 @@ async function loaded(
   const made = await loadConfig(main, policy, lookup(io, values))
   if (made.kind === 'config') return made.config
   for (const fault of made.faults) io.err(`eclusa: ${faultLine(fault)}`)
-  throw new Fault('config_invalid', whatNext(made.faults))
+  throw new Fault('config_invalid', whatNext(made.faults, main.file))
 }
 
-const whatNext = (faults: readonly ConfigFault[]): string =>
-  `the configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}; correct it, then run: eclusa policy check FILE`
+const whatNext = (faults: readonly ConfigFault[], file: string): string =>
+  `the configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}; correct it, then run: eclusa policy check ${file}`
 
 function clientOf({ policy }: Config, { profile, set }: Served): Client {
   const found = declared(policy, profile, set)
@@ -175,6 +176,9 @@ async function openStore(config: Config, dir: string, say: (line: string) => voi
     },
   })
 }
+
+const strangerLine = ({ profiles }: Config, { profile }: Client): string =>
+  `profile ${profile} is not known, or asks for a token: every call will be denied; profiles: ${profiles.join(', ')}`
 
 const startLine = ({ policy }: Config, client: Client, dir: string): string =>
   `profile ${client.profile} (${client.identity}), policy ${policy.digest.slice(0, 12)}, state ${dir}; ` +

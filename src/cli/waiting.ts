@@ -7,6 +7,8 @@ import { visible } from './record.ts'
  *  as often as it likes. */
 const NAMES_A_LINE = 5
 const MAX_TOLD = 1000
+/** How long names are gathered for one line. */
+const GATHER_MS = 100
 
 /** The same store, which tells `say` of what waits already and, each tool once, of what begins to wait. */
 export function tellingWaits(store: Store, say: (line: string) => void): Store {
@@ -21,7 +23,7 @@ export function tellingWaits(store: Store, say: (line: string) => void): Store {
     if (told.has(tool) || told.size >= MAX_TOLD) return
     told.add(tool)
     // Those of one list are told together.
-    if (fresh.push(tool) === 1) setImmediate(tell)
+    if (fresh.push(tool) === 1) setTimeout(tell, GATHER_MS)
   }
   for (const [tool, { waiting }] of store.pins()) if (waiting !== null) add(tool)
   return {

@@ -39,5 +39,6 @@ test('tools that wait for approval are named to the operator once, with the next
   await gate.stop()
 
   const again = await startGate(t, { ...setup, folder: gate.folder })
+  await eventually('the words at the next start', () => told(again.errors()).length > 0)
   assert.equal(told(again.errors()).length, 1, again.errors())
 })

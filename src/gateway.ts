@@ -3,7 +3,7 @@
 import { type Answer, type Call, type Client, isFailure } from './call.ts'
 import { canonical, sha256 } from './canonical.ts'
 import type { Code, Decision, Facts, Failure } from './decision.ts'
-import { neutral, sourceOf } from './egress/stored.ts'
+import { neutral, notKept, sourceOf } from './egress/stored.ts'
 import { type JsonObject, object } from './json.ts'
 import { blankDraft, callDraft } from './ledger/draft.ts'
 import type { Draft, Outcome } from './ledger/entry.ts'
@@ -196,19 +196,30 @@ type Desk = { readonly client: Client; readonly set: PolicySet; readonly doors: 
 
 /** The pin's state for this definition, after remembering it when it is new or changed. */
 async function settle(
-  { client, set, doors }: Desk,
+  desk: Desk,
   upstream: string,
   definition: Shown['definition'],
 ): Promise<Facts['pin']> {
+  const { pin, news } = pinOf(desk, upstream, definition)
+  if (news !== null) await desk.doors.store.pin([news], desk.client.name)
+  return pin
+}
+
+type News = Parameters<Store['pin']>[0][number]
+
+/** What is known of a definition, and what of it the ledger does not know yet. */
+function pinOf(
+  { client, set, doors }: Desk,
+  upstream: string,
+  definition: Shown['definition'],
+): { readonly pin: Facts['pin']; readonly news: News | null } {
   const tool = `${upstream}/${definition.name}`
-  const pin = doors.store.pins().get(tool)
-  if (pin?.hash === definition.hash) return 'approved'
-  const state = pin === undefined ? firstUse(set, client, tool) : 'waits'
-  if (pin?.waiting !== definition.hash) {
-    await doors.store.pin([{ tool, definition, state }], client.name)
-  }
-  if (state === 'approved') return 'new'
-  return pin?.hash === null || pin === undefined ? 'waits' : 'changed'
+  const known = doors.store.pins().get(tool)
+  if (known?.hash === definition.hash) return { pin: 'approved', news: null }
+  const state = known === undefined ? firstUse(set, client, tool) : 'waits'
+  const news = known?.waiting === definition.hash ? null : { tool, definition, state }
+  if (state === 'approved') return { pin: 'new', news }
+  return { pin: known === undefined || known.hash === null ? 'waits' : 'changed', news }
 }
 
 async function visible(
@@ -217,19 +228,21 @@ async function visible(
   upstream: string,
   listed: Listed,
 ): Promise<readonly Shown[]> {
-  const { client, set } = desk
+  const { client, set, doors } = desk
   const target = kind === 'tools' ? 'tool' : kind === 'prompts' ? 'prompt' : 'resource'
   const allowed = listed.items.filter(
     ({ name }) => admits(set, client, { kind: target, upstream, name }) === null,
   )
+  if (kind !== 'tools') return allowed.map((definition) => ({ upstream, definition }))
+  const pins = allowed.map((definition) => pinOf(desk, upstream, definition))
+  const news = pins.flatMap((one) => one.news ?? [])
+  if (news.length > 0) await doors.store.pin(news, client.name)
   const shown: Shown[] = []
-  // Settled together, so that a first list of many tools waits for one commit.
-  const pins =
-    kind === 'tools' ? await Promise.all(allowed.map((one) => settle(desk, upstream, one))) : null
-  for (const [at, one] of allowed.entries()) {
-    if (pins !== null && pins[at] !== 'approved' && pins[at] !== 'new') continue
-    const value = pins === null ? one.value : advertise(set, client, upstream, one)
-    shown.push({ upstream, definition: { ...one, value } })
+  for (const [at, definition] of allowed.entries()) {
+    const pin = pins[at]?.pin
+    if (pin !== 'approved' && pin !== 'new') continue
+    const value = advertise(set, client, upstream, definition)
+    shown.push({ upstream, definition: { ...definition, value } })
   }
   return shown
 }
@@ -279,34 +292,23 @@ function intent(page: Page, decision: Allowed, facts: Facts): Parameters<Store['
 }
 
 function withoutSending(page: Page, opened: Exclude<Opened, { kind: 'ticket' }>): Reply {
-  switch (opened.kind) {
-    case 'replayed':
-      return replayed(page, opened.stored)
-    case 'busy':
-      return refused(page, builtIn('busy'))
-    case 'conflict':
-      return refused(page, builtIn('key_conflict'))
-    case 'unknown':
-      return refused(page, builtIn('outcome_unknown'))
-    case 'expired':
-      return refused(page, builtIn('key_expired'))
-    case 'withheld':
-      return refused(page, builtIn('definition_changed'))
-  }
+  if (opened.kind === 'replayed') return replayed(page, opened.stored)
+  return refused(page, builtIn(STOPPED[opened.kind]))
 }
 
-function replayed(page: Page, stored: Stored): Reply {
-  if (stored.answer !== null) return { kind: 'answered', answer: stored.answer, replayed: true }
-  const text =
-    `${echo(page.call)} is done under this key. The answer was too large to keep: ` +
-    `${stored.bytes} bytes, digest ${stored.digest}. Read the state with another tool.`
-  const value = object({ content: [object({ type: 'text', text })], isError: stored.failed })
-  return {
-    kind: 'answered',
-    answer: { kind: 'result', era: 'legacy', value, text: null },
-    replayed: true,
-  }
-}
+const STOPPED = {
+  busy: 'busy',
+  conflict: 'key_conflict',
+  unknown: 'outcome_unknown',
+  expired: 'key_expired',
+  withheld: 'definition_changed',
+} as const satisfies Record<Exclude<Opened['kind'], 'ticket' | 'replayed'>, Code>
+
+const replayed = ({ call }: Page, stored: Stored): Reply => ({
+  kind: 'answered',
+  answer: stored.answer ?? notKept(echo(call), stored),
+  replayed: true,
+})
 
 // Stage 4: what is sent is written anew from the value that was decided on.
 function send({ call }: Page, decision: Allowed, line: Line): Parameters<Upstreams['attempt']>[1] {

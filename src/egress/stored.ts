@@ -10,6 +10,7 @@ import {
   UPSTREAM_LIMITS,
   writeJson,
 } from '../json.ts'
+import type { Stored } from '../ports.ts'
 
 /** The text a result digest is over: the answer's `result`, or its `error`, as it was admitted. */
 export function sourceOf(answer: Answer): string {
@@ -36,6 +37,15 @@ export function parseStored(text: string): Answer | null {
     return { kind: 'result', era: 'legacy', value: result, text: text.slice(...span) }
   }
   return parseError(member(parsed.value, 'error'))
+}
+
+/** What is replayed for an answer that was too large to keep: that it is done, its size and digest. */
+export function notKept(name: string, stored: Omit<Stored, 'answer'>): Answer {
+  const text =
+    `${name} is done under this key. The answer was too large to keep: ` +
+    `${stored.bytes} bytes, digest ${stored.digest}. Read the state with another tool.`
+  const value = object({ content: [object({ type: 'text', text })], isError: stored.failed })
+  return { kind: 'result', era: 'legacy', value, text: null }
 }
 
 function parseError(error: Json | undefined): Answer | null {

@@ -51,13 +51,11 @@ const MAX_FAILURES = 20
  *  order, each before the next. Rejects only with a `Fault` of the store: `not_recorded` (nothing was
  *  sent) or `outcome_not_recorded` (it was sent). */
 export async function handle(call: Call, doors: Doors, line: Line): Promise<Reply> {
-  const set = doors.policy()
-  const args = doors.store.digest(canonical(call.args))
-  const page: Page = { call, set, args, doors }
+  const page = pageOf(call, doors)
 
   const facts = await learn(page)
   if (facts === 'down') return refuse(page, null, [builtIn('upstream_down')])
-  const decision = decide(call, set, facts)
+  const decision = decide(call, page.set, facts)
   if (decision.effect === 'deny') return refuse(page, facts, decision.failures)
   if (line.signal.aborted) return refuse(page, facts, [builtIn('cancelled')])
 
@@ -206,7 +204,6 @@ async function settle(
 }
 
 type News = Parameters<Store['pin']>[0][number]
-
 /** What is known of a definition, and what of it the ledger does not know yet. */
 function pinOf(
   { client, set, doors }: Desk,
@@ -291,10 +288,10 @@ function intent(page: Page, decision: Allowed, facts: Facts): Parameters<Store['
   }
 }
 
-function withoutSending(page: Page, opened: Exclude<Opened, { kind: 'ticket' }>): Reply {
-  if (opened.kind === 'replayed') return replayed(page, opened.stored)
-  return refused(page, builtIn(STOPPED[opened.kind]))
-}
+const withoutSending = (page: Page, opened: Exclude<Opened, { kind: 'ticket' }>): Reply =>
+  opened.kind === 'replayed'
+    ? replayed(page, opened.stored)
+    : refused(page, builtIn(STOPPED[opened.kind]))
 
 const STOPPED = {
   busy: 'busy',
@@ -386,14 +383,18 @@ const refused = (page: Page, failure: Failure): Reply =>
   refusalOf(page.call, failure, tell(page.set, failure))
 
 /** The refusal of a call that was not taken up at all: it has been recorded when this resolves. */
-export async function turnAway(
+export const turnAway = (
   call: Call,
   code: 'too_many_calls' | 'draining',
   doors: Doors,
-): Promise<Reply> {
-  const page = { call, set: doors.policy(), args: doors.store.digest(canonical(call.args)), doors }
-  return refuse(page, null, [builtIn(code)])
-}
+): Promise<Reply> => refuse(pageOf(call, doors), null, [builtIn(code)])
+
+const pageOf = (call: Call, doors: Doors): Page => ({
+  call,
+  set: doors.policy(),
+  args: doors.store.digest(canonical(call.args)),
+  doors,
+})
 
 const draft = ({ call, set, args, doors }: Page, facts: Facts | null): Draft =>
   callDraft(call, { args, facts, key: keyOf(set, call), blank: blank(doors, call.client) })

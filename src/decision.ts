@@ -47,6 +47,15 @@ export type Failure = {
   readonly message: string | null
 }
 
+/** The failure of a check that no policy wrote: its rule is its code. */
+export const builtIn = (code: Code): Failure => ({
+  code,
+  rule: code,
+  field: null,
+  reason: null,
+  message: null,
+})
+
 /** What policy says of one call, decided from nothing but the call, the set and the facts.
  *  allow: `args` are the arguments to send (pinned ones in place); `key` is the idempotency key or null;
  *  `honoured` says that the server itself deduplicates by it.

@@ -2,7 +2,7 @@
 
 import { type Answer, type Call, type Client, isFailure } from './call.ts'
 import { canonical, sha256 } from './canonical.ts'
-import type { Code, Decision, Facts, Failure } from './decision.ts'
+import { builtIn, type Code, type Decision, type Facts, type Failure } from './decision.ts'
 import { neutral, notKept, sourceOf } from './egress/stored.ts'
 import { type JsonObject, object } from './json.ts'
 import { blankDraft, callDraft } from './ledger/draft.ts'
@@ -169,14 +169,6 @@ const LIST_METHODS = {
 } as const satisfies Record<ListKind, string>
 
 const NOTHING: Facts = { definition: null, pin: 'none' }
-const builtIn = (code: Code): Failure => ({
-  code,
-  rule: code,
-  field: null,
-  reason: null,
-  message: null,
-})
-
 // Stage 1. A name that is not allowed never makes us ask the server: neither its list nor our timing
 // tells a hidden name from an unknown one.
 async function learn({ call, set, doors }: Page): Promise<Facts | 'down'> {

@@ -191,9 +191,14 @@ async function settle(
   definition: Shown['definition'],
 ): Promise<Facts['pin']> {
   const { pin, news } = pinOf(desk, upstream, definition)
-  if (news !== null) await desk.doors.store.pin([news], desk.client.name)
-  return pin
+  if (news === null) return pin
+  await desk.doors.store.pin([news], desk.client.name)
+  return holds(desk, news) ? pin : 'changed'
 }
+
+// What was known may be a second old: another process may have pinned another definition meanwhile.
+const holds = ({ doors }: Desk, { tool, definition, state }: News): boolean =>
+  state === 'waits' || doors.store.pins().get(tool)?.hash === definition.hash
 
 type News = Parameters<Store['pin']>[0][number]
 /** What is known of a definition, and what of it the ledger does not know yet. */
@@ -228,8 +233,8 @@ async function visible(
   if (news.length > 0) await doors.store.pin(news, client.name)
   const shown: Shown[] = []
   for (const [at, definition] of allowed.entries()) {
-    const pin = pins[at]?.pin
-    if (pin !== 'approved' && pin !== 'new') continue
+    const { pin, news: fresh } = pins[at] ?? { pin: 'none', news: null }
+    if ((pin !== 'approved' && pin !== 'new') || (fresh !== null && !holds(desk, fresh))) continue
     const value = advertise(set, client, upstream, definition)
     shown.push({ upstream, definition: { ...definition, value } })
   }

@@ -85,7 +85,7 @@ export interface Store {
   pins(): ReadonlyMap<string, Pin>
   /** Resolves when these pins are durable, each with its `pin` record. `approved`: used from now on;
    *  `waits`: remembered as waiting. A tool that is already pinned with this hash is left alone; an
-   *  approved pin is never replaced by this call. */
+   *  approved pin is never replaced by this call. When it resolves, `pins()` says what holds. */
   pin(
     pins: readonly {
       readonly tool: string

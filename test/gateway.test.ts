@@ -35,6 +35,9 @@ const CONFIG = {
 }
 
 type Hall = {
+  readonly dir: string
+  readonly policy: PolicySet
+  readonly limits: Parameters<typeof openSqlite>[0]['limits']
   readonly doors: Doors
   readonly client: Client
   /** The steps so far, in order; emptied by reading. */
@@ -53,6 +56,8 @@ type Hall = {
 type Weather = {
   readonly fails?: { readonly step: keyof Store; readonly applied: boolean; readonly fault: Fault }
   readonly run?: (params: Record<string, unknown>) => Promise<unknown>
+  /** Pins are seen as late as the port allows: not before this store has written one itself. */
+  readonly late?: true
 }
 
 async function hall(t: TestContext, weather: Weather = {}): Promise<Hall> {
@@ -87,6 +92,9 @@ async function hall(t: TestContext, weather: Weather = {}): Promise<Hall> {
   assert.ok(!('kind' in client))
   const watch = { progress: say, log: say }
   return {
+    dir,
+    policy,
+    limits,
     doors,
     client,
     ran,
@@ -126,7 +134,9 @@ const callOf = (client: Client, name: string, args: Record<string, string>): Cal
 })
 
 /** The store in a coat that writes down each step and fails at one: before it, or after it was applied. */
-function coat(store: Store, log: string[], { fails }: Weather): Store {
+function coat(store: Store, log: string[], { fails, late }: Weather): Store {
+  const none: ReturnType<Store['pins']> = new Map()
+  let seen = late !== true
   async function step<T>(name: keyof Store, work: () => Promise<T>): Promise<T> {
     log.push(name)
     if (fails?.step !== name) return work()
@@ -135,9 +145,12 @@ function coat(store: Store, log: string[], { fails }: Weather): Store {
   }
   return {
     digest: (text) => store.digest(text),
-    pins: () => store.pins(),
+    pins: () => (seen ? store.pins() : none),
     health: () => store.health(),
-    pin: (pins, client) => step('pin', () => store.pin(pins, client)),
+    async pin(pins, client) {
+      await step('pin', () => store.pin(pins, client))
+      seen = true
+    },
     append: (draft) => step('append', () => store.append(draft)),
     open: (intent) => step('open', () => store.open(intent)),
     close: (ticket, closing) => step('close', () => store.close(ticket, closing)),
@@ -338,6 +351,27 @@ test('a list shows what could be allowed, pins it first, and is recorded when it
   assert.deepEqual(one.steps(), ['pin', 'append'])
   await list(one.client, 'tools', one.doors)
   assert.deepEqual(one.steps(), [])
+})
+
+test('a definition that another process has just pinned otherwise is neither read from nor shown', async (t) => {
+  const one = await hall(t, { late: true })
+  const { dir, policy, limits } = one
+  const other = await openSqlite({
+    ...{ dir, policy, limits, create: false, minFreeBytes: 0 },
+    say: () => undefined,
+    onFatal: (fault) => assert.fail(fault),
+  })
+  t.after(() => other.stop())
+  const pinned = admit({ name: 'look', inputSchema: { type: 'object' }, description: 'another' })
+  const [definition] = definitionOf('tools', pinned)
+  assert.ok(definition !== undefined)
+  await other.pin([{ tool: 's/look', definition, state: 'approved' }], 'other')
+  const { shown } = await list(one.client, 'tools', one.doors)
+  assert.ok(!shown.some(({ definition: { name } }) => name === 'look'))
+  const reply = await one.call('look')
+  assert.ok(reply.kind === 'refused', JSON.stringify(reply))
+  assert.equal(reply.refusal.code, 'tool_denied')
+  assert.deepEqual(one.ran, [])
 })
 
 test('a ticket cannot be made by hand', () => {

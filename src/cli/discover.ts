@@ -62,7 +62,8 @@ const DESTROYS =
 const READS =
   /(?:^|[_.\-/ ])(?:get|list|read|search|find|show|describe|query|fetch|count|status|view|lookup|info|tree|stat)/i
 
-function guess({ name, value }: Definition): Found['does'] {
+/** What a tool seems to do, by its annotations and its name. */
+export function guess({ name, value }: Pick<Definition, 'name' | 'value'>): Found['does'] {
   const annotations = value['annotations']
   if (member(annotations, 'readOnlyHint') === true) return 'read'
   const spaced = name.replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')

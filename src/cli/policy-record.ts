@@ -50,12 +50,28 @@ export async function recordedCall(reader: Reader, seq: number, lookup: Lookup):
     target: targetOf(method, text('upstream'), text('target') ?? asked),
     args: object({}),
     params: object({}),
+    capabilities: object({}),
+    retry: null,
+    task: null,
     key: key === 'missing' || key === 'observe' ? null : key,
     transport: 'stdio',
     trace: null,
     receivedUs: entry.ts,
   }
   return { entry, call, facts: factsOf(reader, entry), set, failures: failuresOf(entry) }
+}
+
+/** True when the record does not hold the whole name of what was called. */
+export const isCut = (entry: Entry): boolean =>
+  entry['name_cut'] !== undefined || entry['target_cut'] !== undefined
+
+/** The definition of a tool that this ledger saw last, or null: of a tool that was never allowed nothing is
+ *  kept. `tool`: `upstream/tool`. */
+export function seenDefinition(reader: Reader, tool: string): JsonObject | null {
+  const pin = reader.pins().find((one) => one.tool === tool)
+  const hash = pin?.waiting ?? pin?.hash ?? null
+  const text = hash === null ? null : reader.definitionText(hash)
+  return text === null ? null : parsed(text)
 }
 
 /** True when the digest of the record is that of these arguments. */
@@ -69,6 +85,7 @@ const METHODS: readonly Method[] = [
   'resources/read',
   'prompts/get',
   'completion/complete',
+  'resources/subscribe',
 ]
 const IDENTITIES: readonly Identity[] = ['token', 'declared', 'anonymous', 'unknown']
 const PINS: readonly Facts['pin'][] = ['none', 'new', 'approved', 'waits', 'changed']
@@ -101,7 +118,8 @@ function targetOf(method: Method, upstream: string | null, name: string): Target
   if (upstream === null) return null
   if (method === 'tools/call') return { kind: 'tool', upstream, name }
   if (method === 'prompts/get') return { kind: 'prompt', upstream, name }
-  if (method === 'resources/read') return { kind: 'resource', upstream, name }
+  if (method === 'resources/read' || method === 'resources/subscribe')
+    return { kind: 'resource', upstream, name }
   return { kind: /^[a-z][a-z0-9+.-]*:/i.test(name) ? 'resource' : 'prompt', upstream, name }
 }
 

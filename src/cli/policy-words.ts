@@ -1,84 +1,54 @@
-// What the verbs about policy say: findings, places, and the step that would allow a call.
+// What the verbs about policy say of findings, of a decision made again, and of what no command lifts.
 
-import { type Call, qualified } from '../call.ts'
+import type { Call } from '../call.ts'
 import type { Code, Decision, Failure } from '../decision.ts'
 import type { Entry } from '../ledger/entry.ts'
 import { nameOf } from '../policy/judge.ts'
 import type { Finding } from '../policy/judge.ts'
 import type { PolicySet } from '../policy/set.ts'
 
-/** `file:line:column` of a rule; what it is where it is a built-in check. */
-export function placeText(set: PolicySet, rule: string): string {
-  if (!rule.startsWith('/')) return '(built in)'
-  const { file, line, column } = set.place(rule)
-  return `${file}:${line}:${column}`
-}
-
 /** One line a check: state, rule, place, and the field it failed on. */
-export const findingLines = (set: PolicySet, findings: readonly Finding[]): readonly string[] =>
+export const findingLines = (
+  findings: readonly Finding[],
+  place: (rule: string) => string,
+): readonly string[] =>
   findings.map(({ rule, state, failure }) => {
     const why = failure === null ? '' : `  ${failure.code}`
     const field = failure === null || failure.field === null ? '' : `  field ${failure.field}`
-    return `${state.padEnd(7)}  ${rule}  ${placeText(set, rule)}${why}${field}`
+    return `${state.padEnd(7)}  ${rule}  ${place(rule)}${why}${field}`
   })
 
-/** The command or edit that would let a denied call pass. */
-export function nextStep(set: PolicySet, call: Call, failure: Failure): string {
+/** What to do about a refusal that no edit of the policy and no command lifts. */
+export function notPolicy(failure: Failure, set: PolicySet, call: Call): string {
   const { target } = call
   const name = target === null ? call.asked : nameOf(set, target)
-  const step = STEPS[failure.code]
-  if (step !== undefined) return step(target === null ? call.asked : qualified(target))
-  const where = placeText(set, failure.rule)
-  const profile = call.client.profile
-  switch (failure.code) {
-    case 'client_unknown':
-      return `no such profile, or it asks for a token; profiles: ${[...set.profiles.keys()].join(', ')}`
-    case 'tool_denied':
-      return denialStep(failure.rule, { name, profile, where })
-    case 'resource_denied':
-    case 'prompt_denied':
-      return `to allow it, list ${call.asked} in profile \`${profile}\` (${where})`
-    case 'arguments_denied':
-    case 'number_not_exact':
-      return `to allow it, change the rule at ${where}, or send other arguments${at(failure.field)}`
-    case 'key_missing':
-    case 'key_invalid':
-      return `send a key of 1 to 200 printable ASCII characters${at(failure.field)}, or in \`_meta\` as \`eclusa/key\``
-    default:
-      return 'policy allowed it; something else refused it'
-  }
+  const said = SAID[failure.code]
+  return said === undefined
+    ? 'policy did not refuse it, so that no command allows it'
+    : `no command allows it: ${said(name, at(failure.field))}`
 }
 
-const at = (field: string | null): string => (field === null ? '' : ` at ${field}`)
+/** ` at FIELD`, or nothing. */
+export const at = (field: string | null): string =>
+  field === null ? '' : ` at ${field === '' ? 'the top level' : field}`
 
-const STEPS: Partial<Readonly<Record<Code, (tool: string) => string>>> = {
-  tool_unknown: (tool) => `no server has a tool ${tool}; check the name`,
-  definition_waits: (tool) => `its definition waits; to use it, run: eclusa pin approve ${tool}`,
-  definition_changed: (tool) =>
-    `its definition changed; look at it, then run: eclusa pin approve ${tool}`,
-  arguments_invalid: () => "the arguments do not fit the server's own inputSchema; send others",
-}
-
-function denialStep(
-  rule: string,
-  {
-    name,
-    profile,
-    where,
-  }: { readonly name: string; readonly profile: string; readonly where: string },
-): string {
-  if (rule.includes('/deny/')) return `to allow it, remove the entry at ${where}`
-  if (rule.endsWith('/effect')) {
-    return `${name} is destructive: to allow it, write its exact name under \`allow\` of profile \`${profile}\``
-  }
-  if (rule.endsWith('/approve')) {
-    return `${name} is destructive: to allow it, say \`approve: { ${name}: none }\` in profile \`${profile}\``
-  }
-  const tool = name.slice(name.indexOf('/') + 1)
-  return (
-    `to allow it, add ${name} to \`allow\` of profile \`${profile}\` (${where}), then run: eclusa policy check FILE; ` +
-    `without a file, start it with --read ${tool} or --write ${tool}`
-  )
+const AGAIN = 'look at the state of the world before it is called again'
+const SAID: Partial<Readonly<Record<Code, (name: string, field: string) => string>>> = {
+  arguments_invalid: (_name, field) =>
+    `the arguments do not fit the server's own inputSchema${field}; send others`,
+  key_missing: (name, field) =>
+    `${name} needs an idempotency key of 1 to 200 printable ASCII characters${field}, or in \`_meta\` as \`eclusa/key\``,
+  key_invalid: (_name, field) =>
+    `send a key of 1 to 200 printable ASCII characters${field}, or in \`_meta\` as \`eclusa/key\``,
+  key_conflict: () => 'its key was used with other arguments; a new call needs a new key',
+  key_expired: () => `its key is past its time; ${AGAIN}, then use a new one`,
+  busy: () => 'another call with its key was running; ask again with the same key',
+  outcome_unknown: () => `whether it was executed is not known; ${AGAIN}`,
+  upstream_down: () => 'its server was not available and nothing was sent; start the server',
+  timeout: () => `its server did not answer in time; ${AGAIN}`,
+  cancelled: () => 'the client cancelled it',
+  too_many_calls: () => 'too many calls ran at once; call it again later',
+  draining: () => 'the program was stopping; call it again',
 }
 
 /** Codes that come of no decision, or after one that allowed. */

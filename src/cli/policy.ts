@@ -1,22 +1,32 @@
 // The verbs about policy: check a file, say what its rules make of a call, and look behind a record.
 
 import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import type { Call } from '../call.ts'
+import { type Call, type Kind, type Method, qualified } from '../call.ts'
 import type { Facts } from '../decision.ts'
 import { EXIT, Fault } from '../fault.ts'
 import { isObject, type JsonObject, object, parseText, REQUEST_LIMITS } from '../json.ts'
 import { type Config, loadConfig, policyReference } from '../policy/config.ts'
 import { declared } from '../policy/decide.ts'
-import { faultLine } from '../policy/position.ts'
+import { faultLine, type Source } from '../policy/position.ts'
 import type { PolicySet } from '../policy/set.ts'
 import { readsArguments, trace } from '../policy/trace.ts'
 import { openReader, type Reader } from '../store/reader.ts'
 import type { Io } from './io.ts'
 import { lookup, readBeside, readSource, stateFor } from './place.ts'
-import { agreement, findingLines, nextStep, placeText } from './policy-words.ts'
-import { argumentsMatch, type Recorded, recordedCall } from './policy-record.ts'
+import { originOf } from './policy-origin.ts'
+import {
+  argumentsMatch,
+  isCut,
+  type Recorded,
+  recordedCall,
+  seenDefinition,
+} from './policy-record.ts'
+import { type Ground, type Line, placeText } from './policy-ground.ts'
+import { stepsFor } from './policy-step.ts'
+import { agreement, findingLines } from './policy-words.ts'
 import { summary, visible } from './record.ts'
 
 /** `policy check FILE [--json]`: every fault and warning, one a line, `file:line:column`. Exit 0 when the
@@ -39,7 +49,7 @@ export async function policyCheck(args: string[], io: Io): Promise<number> {
 const EXPLAIN = 'policy explain FILE --profile P --tool UPSTREAM/TOOL [--args FILE|-] [--set k=v]'
 
 /** `policy explain FILE --profile P --tool UPSTREAM/TOOL [--args FILE|-] [--definition FILE] [--set k=v]`:
- *  what each rule makes of a call. Without `--definition` (a tool as its server lists it, in JSON) the
+ *  what each rule makes of a call; `--resource URI` or `--prompt UPSTREAM/PROMPT` in place of a tool. Without `--definition` (a tool as its server lists it, in JSON) the
  *  server's own schema is taken to fit anything. Exit 0 = allow, 1 = deny. */
 export async function policyExplain(args: string[], io: Io): Promise<number> {
   const { values, positionals } = parseArgs({
@@ -48,13 +58,16 @@ export async function policyExplain(args: string[], io: Io): Promise<number> {
     options: {
       profile: { type: 'string' },
       tool: { type: 'string' },
+      resource: { type: 'string' },
+      prompt: { type: 'string' },
       args: { type: 'string' },
       definition: { type: 'string' },
       key: { type: 'string' },
       set: { type: 'string', multiple: true, default: [] },
     },
   })
-  const loaded = await load(only(positionals, EXPLAIN), io)
+  const file = only(positionals, EXPLAIN)
+  const loaded = await load(file, io)
   if (loaded.kind === 'faults') {
     for (const fault of loaded.faults) io.err(visible(faultLine(fault)))
     return EXIT.finding
@@ -65,50 +78,67 @@ export async function policyExplain(args: string[], io: Io): Promise<number> {
     throw usage(`name a profile with --profile: ${client.profiles.join(', ')}`)
   }
   const call: Call = {
-    ...toolCall(loaded.config, set, values.tool),
+    ...callOf(loaded.config, set, targetOf(values)),
     client,
     args: values.args === undefined ? object({}) : readObject(values.args, io),
     key: values.key ?? null,
   }
   const value = values.definition === undefined ? ANYTHING : readObject(values.definition, io)
-  return told(call, set, { definition: { hash: 'given', value }, pin: 'approved' }, io)
+  const facts: Facts = { definition: { hash: 'given', value }, pin: 'approved' }
+  const origin = { kind: 'file', file: resolve(io.cwd, file), sources: loaded.sources } as const
+  const bare = { recorded: null, pins: [], seen: null, cut: false } as const
+  return told({ call, set, facts, origin, io, ...bare })
 }
 
-function told(call: Call, set: PolicySet, facts: Facts, io: Io): number {
+async function told(ground: Ground): Promise<number> {
+  const { call, set, facts, io } = ground
   const { decision, findings } = trace(call, set, facts)
-  for (const line of findingLines(set, findings)) io.out(visible(line))
+  for (const line of findingLines(findings, (rule) => placeText(set, rule))) io.out(visible(line))
   if (decision.effect === 'allow') {
     io.out('allow')
     return EXIT.ok
   }
   const [first] = decision.failures
   io.out(visible(`deny: ${first.code}`))
-  io.err(visible(`eclusa: ${nextStep(set, call, first)}`))
+  for (const line of await stepsFor(ground, first)) io.err(lineText(line, 'eclusa: '))
   return EXIT.finding
 }
 
-/** `explain SEQ [--state DIR]`: the rule, its line and the field behind a record, and what would allow it. */
+/** Words are made safe for a terminal; a command already is, and must stay what a shell reads. */
+const lineText = ({ kind, text }: Line, prefix = ''): string =>
+  kind === 'command' ? `  ${text}` : visible(`${prefix}${text}`)
+
+/** `explain SEQ [--state DIR] [--config FILE]`: the rule, its line and the field behind a record, and what
+ *  would allow it: a command where one can, else the line to write and the command that proves it. */
 export async function explain(args: string[], io: Io): Promise<number> {
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
-    options: { state: { type: 'string' } },
+    options: { state: { type: 'string' }, config: { type: 'string' } },
   })
-  const seq = seqOf(positionals, 'explain SEQ')
-  return reading(values.state, io, async (reader) => {
+  const seq = seqOf(positionals, 'explain SEQ [--config FILE]')
+  return reading(values.state, io, async (reader, dir) => {
     const recorded = await recordedCall(reader, seq, lookup(io))
-    const { entry, set, call } = recorded
+    const { entry, set, call, facts, failures } = recorded
+    const origin = originOf(set.text, { dir, config: values.config }, io)
+    const place = (rule: string): string => placeText(set, rule, origin.sources)
     io.out(summary(entry))
     if (entry.decision !== 'deny' || entry.code === null) {
-      io.out(visible(`allowed by ${entry.rule ?? 'no rule'}  ${placeText(set, entry.rule ?? '')}`))
+      io.out(visible(`allowed by ${entry.rule ?? 'no rule'}  ${place(entry.rule ?? '')}`))
       return EXIT.ok
     }
-    for (const failure of recorded.failures) {
+    for (const failure of failures) {
       const field = failure.field === null ? '' : `  field ${failure.field}`
-      io.out(visible(`${failure.rule}  ${placeText(set, failure.rule)}${field}`))
+      io.out(visible(`${failure.rule}  ${place(failure.rule)}${field}`))
     }
-    const [first] = recorded.failures
-    if (first !== undefined) io.out(visible(nextStep(set, call, first)))
+    const tool = call.target === null ? null : qualified(call.target)
+    const seen = tool === null ? null : seenDefinition(reader, tool)
+    const cut = isCut(entry)
+    const base = { call, facts, set, origin, io, seen, cut }
+    const ground: Ground = { ...base, recorded: { seq, dir }, pins: reader.pins() }
+    const lines = await Promise.all(failures.map((failure) => stepsFor(ground, failure)))
+    // Several rules may ask for the same step.
+    for (const line of new Set(lines.flat().map((one) => lineText(one)))) io.out(line)
     return EXIT.ok
   })
 }
@@ -137,7 +167,7 @@ export async function redecide(args: string[], io: Io): Promise<number> {
       attributes: { ...call.client.attributes, ...pairs(values.set) },
     }
     const { decision, findings } = trace({ ...call, client }, set, facts)
-    for (const line of findingLines(set, findings)) io.out(visible(line))
+    for (const line of findingLines(findings, (rule) => placeText(set, rule))) io.out(visible(line))
     const { agrees, words } = agreement(recorded.entry, decision)
     io.out(visible(words))
     return agrees ? EXIT.ok : EXIT.finding
@@ -156,13 +186,15 @@ function withArguments(reader: Reader, recorded: Recorded, given: JsonObject | n
   throw usage(`the decision of record ${entry.seq} read its arguments; give them with --args FILE`)
 }
 
-type Loaded = Awaited<ReturnType<typeof loadConfig>>
+type Loaded = Awaited<ReturnType<typeof loadConfig>> & { readonly sources: readonly Source[] }
 
 async function load(path: string, io: Io): Promise<Loaded> {
   const main = readSource(path, io.cwd)
   const values = lookup(io)
-  const beside = policyReference(main, values)
-  return loadConfig(main, beside === null ? null : readBeside(beside, main.file), values)
+  const reference = policyReference(main, values)
+  const policy = reference === null ? null : readBeside(reference, main.file)
+  const loaded = await loadConfig(main, policy, values)
+  return { ...loaded, sources: policy === null ? [main] : [main, policy] }
 }
 
 const usage = (sentence: string): Fault => new Fault('usage', sentence)
@@ -201,23 +233,53 @@ const ANYTHING: JsonObject = object({
   inputSchema: object({ type: 'object', additionalProperties: true }),
 })
 
-function toolCall(
+type Named = { readonly kind: Kind; readonly name: string }
+
+function targetOf(values: {
+  readonly tool?: string | undefined
+  readonly resource?: string | undefined
+  readonly prompt?: string | undefined
+}): Named {
+  const { tool, resource, prompt } = values
+  const given = Object.entries({ tool, resource, prompt }).flatMap(([kind, name]) =>
+    name === undefined ? [] : [{ kind, name }],
+  )
+  const [one, ...more] = given
+  const kind = KINDS.find((each) => each === one?.kind)
+  if (one === undefined || kind === undefined || more.length > 0) {
+    throw usage(`use: eclusa ${EXPLAIN}, or --resource URI or --prompt UPSTREAM/PROMPT`)
+  }
+  return { kind, name: one.name }
+}
+
+const KINDS: readonly Kind[] = ['tool', 'resource', 'prompt']
+const METHODS = {
+  tool: 'tools/call',
+  resource: 'resources/read',
+  prompt: 'prompts/get',
+} as const satisfies Readonly<Record<Kind, Method>>
+
+function callOf(
   config: Config,
   set: PolicySet,
-  tool: string | undefined,
+  { kind, name: whole }: Named,
 ): Omit<Call, 'client' | 'args' | 'key'> {
-  if (tool === undefined) throw usage(`use: eclusa ${EXPLAIN}`)
-  const slash = tool.indexOf('/')
-  const [only_ = { name: 'server' }, ...others] = config.upstreams
-  if (slash < 0 && (set.qualified || others.length > 0) && config.upstreams.length !== 1) {
-    throw usage('--tool is UPSTREAM/TOOL')
+  const slash = kind === 'resource' ? -1 : whole.indexOf('/')
+  const [first = { name: 'server' }, ...others] = config.upstreams
+  const single = config.upstreams.length === 1
+  if (kind !== 'resource' && slash < 0 && !single && (set.qualified || others.length > 0)) {
+    throw usage(`--${kind} is UPSTREAM/NAME`)
   }
-  const upstream = slash < 0 ? only_.name : tool.slice(0, slash)
+  const upstream = slash < 0 ? first.name : whole.slice(0, slash)
+  const name = whole.slice(slash + 1)
   return {
-    method: 'tools/call',
-    asked: tool.slice(slash + 1),
-    target: { kind: 'tool', upstream, name: tool.slice(slash + 1) },
+    method: METHODS[kind],
+    asked: name,
+    target: { kind, upstream, name },
     params: object({}),
+    capabilities: object({}),
+    retry: null,
+    task: null,
     transport: 'library',
     trace: null,
     receivedUs: 0,
@@ -227,13 +289,13 @@ function toolCall(
 async function reading(
   state: string | undefined,
   io: Io,
-  work: (reader: Reader) => Promise<number>,
+  work: (reader: Reader, dir: string) => Promise<number>,
 ): Promise<number> {
   const dir = stateFor(state, io)
   io.err(`eclusa: state directory ${dir}`)
   const reader = openReader(dir)
   try {
-    return await work(reader)
+    return await work(reader, dir)
   } finally {
     reader.close()
   }

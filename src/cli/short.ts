@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 
 import { canonical, sha256 } from '../canonical.ts'
 import { Fault } from '../fault.ts'
-import { type Json, object } from '../json.ts'
+import { isObject, type Json, member, object, parseText, REQUEST_LIMITS } from '../json.ts'
 import type { Source } from '../policy/position.ts'
 
 /** The flags of the short form. Lists are tool names; `env` holds `NAME=VALUE` or `NAME`. */
@@ -44,14 +44,47 @@ export function shortForm(flags: Flags): Short {
   return { source: { file: '(command line)', text: canonical(config) }, values }
 }
 
+/** The flags that a text was made of, or null: it is no text of the short form. Values of the environment
+ *  are not in it, so that `env` holds names. */
+export function flagsOf(text: string): Flags | null {
+  const parsed = parseText(text, REQUEST_LIMITS)
+  const config = parsed.kind === 'json' ? parsed.value : undefined
+  const upstreams = member(config, 'upstreams')
+  const [name, ...others] = isObject(upstreams) ? Object.keys(upstreams) : []
+  if (name === undefined || others.length > 0) return null
+  const upstream = member(upstreams, name)
+  const env = member(upstream, 'env')
+  const allow = texts(member(member(member(config, 'profiles'), 'default'), 'allow'))
+  const named = (effect: string): readonly string[] =>
+    allow
+      .filter((tool) => member(member(member(config, 'tools'), tool), 'effect') === effect)
+      .map((tool) => tool.slice(name.length + 1))
+  const flags: Flags = {
+    read: named('read'),
+    write: named('write'),
+    env: isObject(env) ? Object.keys(env) : [],
+    command: texts(member(upstream, 'command')).map(unliteral),
+  }
+  if (flags.env.some((one) => !NAME.test(one))) return null
+  // Only a text that these flags make again is theirs.
+  return shortForm(flags).source.text === text ? flags : null
+}
+
+const texts = (value: Json | undefined): readonly string[] =>
+  Array.isArray(value) ? value.filter((one: Json) => typeof one === 'string') : []
+
+const unliteral = (text: string): string => text.replaceAll(/\$(\$\{[^}]*\})/g, '$1')
+
 /** The text as a configuration must write it, so that no reference in it is replaced. */
 export const literal = (text: string): string =>
   text.replaceAll(/\$\{[^}]*\}/g, (reference) => `$${reference}`)
 
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
+
 function assignment(text: string): { readonly name: string; readonly value: string | null } {
   const at = text.indexOf('=')
   const name = at < 0 ? text : text.slice(0, at)
-  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+  if (!NAME.test(name)) {
     throw new Fault('usage', `--env ${name}: write --env NAME or --env NAME=VALUE`)
   }
   return { name, value: at < 0 ? null : text.slice(at + 1) }

@@ -244,8 +244,14 @@ const TOLD: readonly Code[] = [
   'outcome_not_recorded',
 ]
 
+/** The place of a value; of one that is not there, its nearest parent's, in whichever text has that. */
 function placeOf(parts: readonly Part[], path: string): Place {
-  const part = parts.find((one) => valueAt(one.value, path) !== undefined) ?? parts[0]
-  if (part === undefined) return { file: '', line: 1, column: 1 }
-  return { file: part.read.file, ...part.read.at(path) }
+  for (let at = path; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) {
+    const part = parts.find((one) => valueAt(one.value, at) !== undefined)
+    if (part !== undefined) return { file: part.read.file, ...part.read.at(at) }
+    if (!at.includes('/')) break
+  }
+  const [first] = parts
+  if (first === undefined) return { file: '', line: 1, column: 1 }
+  return { file: first.read.file, ...first.read.at('') }
 }

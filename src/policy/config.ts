@@ -40,7 +40,7 @@ export async function loadConfig(
   | { readonly kind: 'config'; readonly config: Config; readonly warnings: readonly ConfigFault[] }
   | Faults
 > {
-  const whole = policy === null ? main.text : canonical([main.text, policy.text])
+  const whole = wholeText(main, policy)
   const opened = [main, ...(policy === null ? [] : [policy])].map((source) => open(source, lookup))
   const loaded = await assemble(opened, whole)
   if (loaded.kind === 'faults') return loaded
@@ -65,13 +65,20 @@ export async function loadPolicy(
     }
   | Faults
 > {
-  const pair = textPair(text)
-  const sources = pair.map((one, at) => ({ file: RECORDED[at] ?? '', text: one }))
-  const opened = sources.map((source) => open(source, lookup, whatDecides))
+  const opened = recordedTexts(text).map((source) => open(source, lookup, whatDecides))
   const loaded = await assemble(opened, text)
   if (loaded.kind === 'faults') return loaded
   return { kind: 'policy', policy: loaded.policy, warnings: loaded.warnings }
 }
+
+/** The texts that a recorded policy text holds: the configuration, and the policy's own file if it had one,
+ *  under the names by which `loadPolicy` speaks of them. */
+export const recordedTexts = (text: string): readonly Source[] =>
+  textPair(text).map((one, at) => ({ file: RECORDED[at] ?? '', text: one }))
+
+/** The text over which the digest of a policy is. */
+export const wholeText = (main: Source, policy: Source | null): string =>
+  policy === null ? main.text : canonical([main.text, policy.text])
 
 /** Names of recorded texts: they stand in no file any more. */
 const RECORDED = ['recorded configuration', 'recorded policy file'] as const

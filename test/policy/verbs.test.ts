@@ -177,7 +177,7 @@ test('explain and audit redecide: what is behind each record of a session, decid
   )
   assert.match(
     (await run('explain', long)).out,
-    /^\/profiles\/writer\/rules\/0 +recorded configuration:10:9/m,
+    /^\/profiles\/writer\/rules\/0 +\/.*eclusa\.yaml:10:9/m,
   )
   assert.match((await run('explain', first)).out, /allowed by \/profiles\/writer\/allow\/0/)
 

@@ -78,7 +78,9 @@ export const placed = (
 ): readonly UpstreamConfig[] =>
   file === null
     ? upstreams
-    : upstreams.map((one) => ({ ...one, cwd: resolve(dirname(file), one.cwd ?? '.') }))
+    : upstreams.map((one) =>
+        one.kind === 'url' ? one : { ...one, cwd: resolve(dirname(file), one.cwd ?? '.') },
+      )
 
 /** The state directory: `ECLUSA_STATE`, else what the file says, else `.eclusa` beside the file, else (no
  *  file) `$XDG_STATE_HOME/eclusa`. Always absolute. */

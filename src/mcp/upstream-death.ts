@@ -1,7 +1,6 @@
 // Why a server does not run: its own last words, its status, and the variables that it misses.
 
-import type { UpstreamConfig } from '../policy/config.ts'
-import { type Environment, masker, withheld } from './child-environment.ts'
+import { type Environment, type Given, masker, withheld } from './child-environment.ts'
 
 /** The operator's view of one server's deaths. */
 export type Coroner = {
@@ -23,7 +22,7 @@ const MAX_NAMES = 5
 
 /** Explains the deaths of one server, whose whole environment was `env`, to `say`. */
 export function coroner(
-  config: Pick<UpstreamConfig, 'env' | 'passEnv'>,
+  config: Given,
   surroundings: {
     readonly environment: Environment
     readonly env: Readonly<Record<string, string>>

@@ -58,8 +58,6 @@ for (const [key, where] of [
   ['result: fields', 'profile'],
   ['approve: { notes/r: { by: a, count: 1 } }', 'profile'],
   ['approves: [notes/r]', 'profile'],
-  ['url: https://x.test/mcp', 'upstream'],
-  ['headers: { A: b }', 'upstream'],
   ['durability: relaxed', 'root'],
   ['anonymous: p', 'root'],
   ['endpoints: { /a: { profiles: [p] } }', 'root'],
@@ -69,7 +67,7 @@ for (const [key, where] of [
   test(`\`${key}\` of a ${where} is parsed and refused as not yet built, with its place`, async () => {
     const at = (place: string): string => (where === place ? `, ${key}` : '')
     const lines = await faultsOf(`version: 2
-upstreams: { notes: { command: [x]${at('upstream')} } }
+upstreams: { notes: { command: [x] } }
 tools: { notes/r: { effect: read${at('tool')} } }
 profiles: { p: { allow: [notes/r]${at('profile')} } }
 ${where === 'root' ? key : ''}
@@ -89,7 +87,9 @@ test('settings have their defaults and may be moved', async () => {
   assert.deepEqual(
     { ...plain.upstreams[0], env: {} },
     {
+      kind: 'command',
       name: 'notes',
+      share: false,
       command: ['node', 's.js'],
       env: {},
       passEnv: [],
@@ -118,9 +118,10 @@ drain: 1s
   assert.deepEqual(moved.state, { dir: 'here', create: false })
   assert.equal(moved.minFreeBytes, 2 * 1024 ** 3)
   const [n] = moved.upstreams
-  assert.equal(n?.callMs, 7_200_000)
-  assert.equal(n?.callMaxMs, 7_200_000, 'progress never shortens a deadline')
-  assert.deepEqual([n?.cwd, n?.era, n?.probeMs, n?.env['A']], ['sub', 'legacy', 500, '1'])
+  assert.ok(n?.kind === 'command')
+  assert.equal(n.callMs, 7_200_000)
+  assert.equal(n.callMaxMs, 7_200_000, 'progress never shortens a deadline')
+  assert.deepEqual([n.cwd, n.era, n.probeMs, n.env['A']], ['sub', 'legacy', 500, '1'])
 })
 
 for (const [name, text, wanted] of [
@@ -156,8 +157,10 @@ profiles: { p: {} }
     null,
     lookup,
   )
-  assert.deepEqual(config.upstreams[0]?.command, ['x', 'one-two', '${A}', 'd', ''])
-  assert.equal(config.upstreams[0]?.env['T'], 's3cret')
+  const [n] = config.upstreams
+  assert.ok(n?.kind === 'command')
+  assert.deepEqual(n.command, ['x', 'one-two', '${A}', 'd', ''])
+  assert.equal(n.env['T'], 's3cret')
   assert.ok(!config.policy.text.includes('s3cret'), 'the policy text is before substitution')
 })
 

@@ -122,6 +122,8 @@ function attemptOf(heard: Heard, era: Era): Attempt {
   switch (heard.kind) {
     case 'error':
       return { kind: 'answered', answer: heard }
+    case 'unsent':
+      return unsent(heard.code, heard.why)
     case 'refused':
       return unknown('answer_refused', heard.why)
     case 'gone':

@@ -93,6 +93,7 @@ async function initialize(wire: Wire, greeter: Greeter): Promise<Greeting> {
       return failed('it ended during initialize', true)
     case 'timeout':
       return failed('it does not answer initialize')
+    case 'unsent':
     case 'refused':
       return failed(`initialize: ${heard.why}`)
     case 'error':

@@ -1,10 +1,13 @@
 // What a message of a server is: an answer, an inadmissible one, or nothing.
 
+import type { Code } from '../decision.ts'
 import { isObject, type JsonObject, member } from '../json.ts'
 import type { Edges } from './lines.ts'
 
-/** What came of one request. `refused`: an answer came and was not admissible. `gone`: the process
- *  ended first; `handed` says whether the request may have reached it. */
+/** What came of one request. `refused`: an answer came and was not admissible. `gone`: the process or the
+ *  connection ended first; `handed` says whether the request may have reached it. `unsent`: it is certain
+ *  that nothing was executed, since the connection was refused, or the server turned the request away
+ *  before it looked at what it asks for. */
 export type Heard =
   | { readonly kind: 'result'; readonly value: JsonObject; readonly text: string | null }
   | {
@@ -15,6 +18,7 @@ export type Heard =
     }
   | { readonly kind: 'refused'; readonly why: string }
   | { readonly kind: 'gone'; readonly handed: boolean }
+  | { readonly kind: 'unsent'; readonly code: Code; readonly why: string }
 
 /** The answer that this message is; null when it is no answer at all. */
 export function answerOf(value: JsonObject, text: string | null): Heard | null {

@@ -1,17 +1,31 @@
 // JSON-RPC with one server process: our ids, its answers, and what it may not do to us.
 
+import type { Ask, AskMethod } from '../call.ts'
 import { isExact, isObject, member, object, parseJson, writeJson } from '../json.ts'
 import type { Json, JsonLimits, JsonObject, JsonProblem } from '../json.ts'
 import type { Child, Parcel } from './child.ts'
 import type { Edges } from './lines.ts'
+import { PROTOCOL } from './era.ts'
 import { type Floodgate, floodgate } from './upstream-flood.ts'
 import { answerOf, type Heard, idOf } from './upstream-heard.ts'
 import { answerByItems } from './upstream-items.ts'
+
+/** What is answered to a request of a server. */
+export type AskReply =
+  | { readonly kind: 'result'; readonly value: JsonObject }
+  | { readonly kind: 'error'; readonly code: number; readonly message: string }
 
 /** Who waits for an answer. `heard` comes at most once; `progress` before it, with growing values. */
 export type Waiter = {
   readonly heard: (heard: Heard) => void
   readonly progress?: (params: JsonObject) => void
+  /** The server asks something of the client in the middle of this request; `answer` does nothing when it
+   *  is called again or when the server does not wait any more. Absent: it is told that nobody answers. */
+  readonly asked?: (ask: Ask, answer: (reply: AskReply) => void) => void
+  /** A log message that belongs to this request. */
+  readonly log?: (params: JsonObject) => void
+  /** A subscription only: what the server announces on it. */
+  readonly notice?: (method: string, params: JsonObject) => void
   /** The server ended it without an answer, which it may do to a subscription only. */
   readonly ended?: () => void
   /** A list is asked for: an item that cannot be admitted is null and does not cost the others. */
@@ -29,22 +43,28 @@ export type Exchange = {
   readonly forget: () => void
 }
 
-/** The conversation with one process. `counts` are of messages that were dropped. */
+/** The conversation with one process or session of a server. */
 export type Wire = {
-  /** Sends a request whose params may hold its own id. Null: it cannot be sent now. */
+  /** Sends a request whose params may hold its own id, where the transport has headers with these. Null:
+   *  it cannot be sent now. */
   readonly request: (
     method: string,
     params: (id: number) => JsonObject,
     waiter: Waiter,
+    headers?: Readonly<Record<string, string>>,
   ) => Exchange | null
   readonly notify: (method: string, params: JsonObject) => void
+  /** From now on an array is several messages: 2025-03-26 and before allow that. */
+  readonly acceptBatches: () => void
+}
+
+/** The conversation over the pipes of one process. `counts` are of messages that were dropped. */
+export type Pipe = Wire & {
   /** Takes one line; true when it was an answer that somebody waited for. */
   readonly line: (line: Buffer) => boolean
   readonly tooLong: (bytes: number, edges: Edges) => void
   /** Every waiter hears that the process is gone. */
   readonly gone: () => void
-  /** From now on an array is several messages: 2025-03-26 and before allow that. */
-  readonly acceptBatches: () => void
   readonly counts: Readonly<Record<'junk' | 'stray' | 'asked' | 'flood', number>>
 }
 
@@ -60,19 +80,27 @@ export type WireOptions = {
 /** Requests that wait for an answer; and of those that nobody waits for any more, the latest. */
 const MAX_PENDING = 10_000
 const MAX_ABANDONED = 1000
+/** Requests of the server that wait for an answer. */
+const MAX_ASKS = 64
+/** For so long a call that was cancelled may still be the one that asks. */
+const CANCELLED_ASKS_MS = 30_000
 const METHOD_NOT_FOUND = -32601
+const INTERNAL = -32603
+const SUBSCRIPTION = `${PROTOCOL}subscriptionId`
 
 type Pending = {
   readonly waiter: Waiter
   readonly parcel: Parcel
   last: number
-  cancelled: boolean
+  cancelledAt: number | null
 }
 
 type Talk = WireOptions & {
   readonly pending: Map<number, Pending>
   /** Of the pending ones, those that nobody waits for, oldest first. */
   readonly abandoned: Set<number>
+  /** Requests of the server that were not answered yet. */
+  readonly asks: Set<string | number>
   readonly counts: { junk: number; stray: number; asked: number; flood: number }
   readonly flood: Floodgate
   batches: boolean
@@ -81,11 +109,12 @@ type Talk = WireOptions & {
 }
 
 /** A conversation over this child. */
-export function wire(options: WireOptions): Wire {
+export function wire(options: WireOptions): Pipe {
   const talk: Talk = {
     ...options,
     pending: new Map(),
     abandoned: new Set(),
+    asks: new Set(),
     counts: { junk: 0, stray: 0, asked: 0, flood: 0 },
     flood: floodgate(),
     batches: false,
@@ -130,7 +159,7 @@ function request(
   const id = talk.nextId()
   const parcel = post(talk, { id, method, params: params(id) })
   if (parcel === null) return null
-  const one: Pending = { waiter, parcel, last: Number.NEGATIVE_INFINITY, cancelled: false }
+  const one: Pending = { waiter, parcel, last: Number.NEGATIVE_INFINITY, cancelledAt: null }
   pending.set(id, one)
   return {
     id,
@@ -139,8 +168,8 @@ function request(
         pending.delete(id)
         return 'unsent'
       }
-      if (pending.has(id) && !one.cancelled) {
-        one.cancelled = true
+      if (pending.has(id) && one.cancelledAt === null) {
+        one.cancelledAt = performance.now()
         const told = object({ requestId: id, reason })
         post(talk, { method: 'notifications/cancelled', params: told })
       }
@@ -210,10 +239,8 @@ function take(talk: Talk, value: Json, text: string | null): void {
   const { id, method, params } = value
   if (typeof method === 'string') {
     const given = isObject(params) ? params : object({})
-    if (id !== undefined) asked(talk, id, method)
-    else if (method === 'notifications/progress') progress(talk, given)
-    else if (method === 'notifications/cancelled') ended(talk, given)
-    else talk.notified(method, given)
+    if (id !== undefined) answerAsk(talk, { id, method, params: given })
+    else notice(talk, method, given)
     return
   }
   const heard = answerOf(value, text)
@@ -252,19 +279,97 @@ function progress({ pending }: Talk, params: JsonObject): void {
   waiting.waiter.progress?.(params)
 }
 
-function ended({ pending }: Talk, params: JsonObject): void {
+function notice(talk: Talk, method: string, params: JsonObject): void {
+  if (method === 'notifications/progress') progress(talk, params)
+  else if (method === 'notifications/cancelled') ended(talk, params)
+  else {
+    const waiter = listenerOf(talk, method, params)
+    if (waiter === null) talk.notified(method, params)
+    else waiter(params)
+  }
+}
+
+/** The one request that this notification belongs to, as far as anything says so. No field of a log message
+ *  names its call: with one in flight it is that one, with several nobody can say. */
+function listenerOf(
+  { pending }: Talk,
+  method: string,
+  params: JsonObject,
+): ((params: JsonObject) => void) | null {
+  if (method === 'notifications/message') {
+    const one = only(pending, isLogging)
+    return typeof one === 'string' ? null : (one.log ?? null)
+  }
+  const id = member(params['_meta'], SUBSCRIPTION)
+  const listening = typeof id === 'number' ? pending.get(id)?.waiter.notice : undefined
+  return listening === undefined ? null : (told) => listening(method, told)
+}
+
+const isLogging = ({ waiter, cancelledAt }: Pending): boolean =>
+  waiter.log !== undefined && cancelledAt === null
+
+/** The server ends a subscription, or does not wait any more for what it asked. */
+function ended({ pending, asks }: Talk, params: JsonObject): void {
   const { requestId: id } = params
+  if (typeof id === 'number' || typeof id === 'string') asks.delete(id)
   const waiting = typeof id === 'number' ? pending.get(id) : undefined
   if (typeof id !== 'number' || waiting?.waiter.ended === undefined) return
   pending.delete(id)
   waiting.waiter.ended()
 }
 
-function asked(talk: Talk, id: Json, method: string): void {
+type Asking = { readonly id: Json; readonly method: string; readonly params: JsonObject }
+
+/** Answers a request of the server: a ping here, what it asks of the client by the only call that it can
+ *  belong to. No field names that call, so with several in flight nobody is asked: a wrong guess would
+ *  show one call's question to another. */
+function answerAsk(talk: Talk, { id, method, params }: Asking): void {
   talk.counts.asked++
   if (typeof id !== 'string' && typeof id !== 'number') return
-  const error = object({ code: METHOD_NOT_FOUND, message: `${method} is not offered` })
-  post(talk, method === 'ping' ? { id, result: object({}) } : { id, error })
+  const reply = (said: AskReply): void => {
+    if (!talk.asks.delete(id)) return
+    const { kind: _kind, ...error } = said.kind === 'error' ? said : { ...said, value: null }
+    post(talk, said.kind === 'result' ? { id, result: said.value } : { id, error: object(error) })
+  }
+  const refuse = (code: number, message: string): void => reply({ kind: 'error', code, message })
+  if (talk.asks.has(id)) return
+  const crowded = talk.asks.size >= MAX_ASKS
+  talk.asks.add(id)
+  if (crowded) return refuse(INTERNAL, 'too many requests wait for an answer')
+  if (method === 'ping') return reply({ kind: 'result', value: object({}) })
+  if (!isAskMethod(method)) return refuse(METHOD_NOT_FOUND, `${method} is not offered`)
+  const one = only(talk.pending, mayAsk)
+  if (one === 'none') refuse(METHOD_NOT_FOUND, `${method} is not offered`)
+  else if (one === 'several') refuse(INTERNAL, SEVERAL)
+  else one.asked?.({ method, params }, reply)
 }
+
+const SEVERAL = 'several calls are in flight, and nothing says which one asks'
+
+/** The waiter of the one request that is so. */
+function only(
+  pending: Talk['pending'],
+  is: (one: Pending) => boolean,
+): Waiter | 'none' | 'several' {
+  let found: Waiter | 'none' = 'none'
+  for (const one of pending.values()) {
+    if (!is(one)) continue
+    if (found !== 'none') return 'several'
+    found = one.waiter
+  }
+  return found
+}
+
+/** Also a call that was just cancelled may still be the one that asks. */
+const mayAsk = ({ waiter, cancelledAt }: Pending): boolean =>
+  waiter.asked !== undefined &&
+  (cancelledAt === null || performance.now() - cancelledAt < CANCELLED_ASKS_MS)
+
+const ASK_METHODS: ReadonlySet<string> = new Set<AskMethod>([
+  'elicitation/create',
+  'sampling/createMessage',
+  'roots/list',
+])
+const isAskMethod = (method: string): method is AskMethod => ASK_METHODS.has(method)
 
 const isList = (value: Json): value is readonly Json[] => Array.isArray(value)

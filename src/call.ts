@@ -27,8 +27,36 @@ export type Target = { readonly kind: Kind; readonly upstream: string; readonly 
 export const qualified = (target: { readonly upstream: string; readonly name: string }): string =>
   `${target.upstream}/${target.name}`
 
-/** The methods that are decided and recorded one by one. */
-export type Method = 'tools/call' | 'resources/read' | 'prompts/get' | 'completion/complete'
+/** The methods that are decided and recorded one by one. Subscribing is reading; a task belongs to the call
+ *  that made it. */
+export type Method =
+  | 'tools/call'
+  | 'resources/read'
+  | 'prompts/get'
+  | 'completion/complete'
+  | 'resources/subscribe'
+  | 'tasks/get'
+  | 'tasks/update'
+  | 'tasks/cancel'
+
+/** What servers may ask of a client in the middle of a call. */
+export type AskMethod = 'elicitation/create' | 'sampling/createMessage' | 'roots/list'
+
+/** One thing a server asks of the client, admitted and never edited. */
+export type Ask = { readonly method: AskMethod; readonly params: JsonObject }
+
+/** What a server asks in one round, by key. `state` is its own `requestState`, byte for byte; null: it gave
+ *  none. No asks and a state: it wants the call again. */
+export type Asks = {
+  readonly asks: Readonly<Record<string, Ask>>
+  readonly state: string | null
+}
+
+/** Bare results of asks, by the keys of the asks. */
+export type Responses = Readonly<Record<string, JsonObject>>
+
+/** The marks of a later round, as the client sent them: `state` is the token that we sealed, or null. */
+export type Retry = { readonly state: string | null; readonly responses: Responses }
 
 /** By which way a call came in; `library`: a gate inside the server's own process. */
 export type Transport = 'stdio' | 'http' | 'library'
@@ -45,14 +73,27 @@ export type Call = {
   readonly args: JsonObject
   /** All of `params` as admitted. */
   readonly params: JsonObject
+  /** What the client can do for servers, as it declared it for this request or its session. Not yet cut by
+   *  policy. */
+  readonly capabilities: JsonObject
+  /** The marks of a later round of a multi-round call; null in the first. */
+  readonly retry: Retry | null
+  /** For `tasks/*`: the task that `asked`, the token we sealed, names; null for other methods. */
+  readonly task: Task | null
   /** `_meta["eclusa/key"]` of the client, or null. */
   readonly key: string | null
   readonly transport: Transport
+  /** Headers of the request that are passed on unread (`Mcp-Param-*` that the tool's schema does not name);
+   *  absent for none. */
+  readonly headers?: Readonly<Record<string, string>>
   /** `traceparent` of the request when it is well-formed, or null. */
   readonly trace: string | null
   /** When the request was admitted, microseconds since 1970. */
   readonly receivedUs: number
 }
+
+/** A task of one upstream, with the operation in the ledger of the call that made it. */
+export type Task = { readonly id: string; readonly operation: string; readonly does: string }
 
 /** A tool, prompt, resource or template as its upstream described it, admitted and never edited.
  *  `hash`: SHA-256 of the canonical bytes of name, title, description, schemas, annotations, `_meta`. */

@@ -1,6 +1,13 @@
 // THE HALL: a call walks through its stages in plain sight, and nothing is sent without a ticket.
 
-import { type Answer, type Call, type Client, isFailure } from './call.ts'
+import {
+  type Answer,
+  type Asks,
+  type Call,
+  type Client,
+  isFailure,
+  type Responses,
+} from './call.ts'
 import { canonical, sha256 } from './canonical.ts'
 import { builtIn, type Code, type Decision, type Facts, type Failure } from './decision.ts'
 import { neutral, notKept, sourceOf } from './egress/stored.ts'
@@ -40,7 +47,13 @@ export type Doors = {
 }
 
 /** What a call may use while it runs: where progress and logs go, and the client's wish to stop. */
-export type Line = { readonly watch: Watch; readonly signal: AbortSignal }
+export type Line = {
+  readonly watch: Watch
+  readonly signal: AbortSignal
+  /** Asks the client what a server wants of it, on a session that can; null: the asks are the answer. Resolves
+   *  with null when the client is gone, did not answer in time, or answered inadmissibly. */
+  readonly ask: ((asks: Asks, signal: AbortSignal) => Promise<Responses | null>) | null
+}
 
 /** Views remembered before all are forgotten; forgetting costs one more record a view, nothing else. */
 const MAX_VIEWS = 10_000
@@ -62,7 +75,8 @@ export async function handle(call: Call, doors: Doors, line: Line): Promise<Repl
   const opened = await doors.store.open(intent(page, decision, facts))
   if (opened.kind !== 'ticket') return withoutSending(page, opened)
 
-  const attempt = await doors.upstreams.attempt(opened.ticket, send(page, decision, line))
+  const made = await doors.upstreams.attempt(opened.ticket, send(page, decision, line))
+  const attempt = made.kind === 'asks' ? unasked(page, made) : made
   await record(page, opened.ticket, attempt, { key: decision.key, signal: line.signal })
   return line.signal.aborted ? { kind: 'silent' } : outward(page, attempt)
 }
@@ -282,6 +296,8 @@ function intent(page: Page, decision: Allowed, facts: Facts): Parameters<Store['
     honoured: decision.honoured,
     args,
     pin: facts.definition?.hash ?? null,
+    continues: null,
+    round: 1,
   }
 }
 
@@ -296,6 +312,8 @@ const STOPPED = {
   unknown: 'outcome_unknown',
   expired: 'key_expired',
   withheld: 'definition_changed',
+  ended: 'state_invalid',
+  revoked: 'client_revoked',
 } as const satisfies Record<Exclude<Opened['kind'], 'ticket' | 'replayed'>, Code>
 
 const replayed = ({ call }: Page, stored: Stored): Reply => ({
@@ -316,6 +334,10 @@ function send({ call }: Page, decision: Allowed, line: Line): Parameters<Upstrea
     method: call.method,
     target,
     params: object(params),
+    client: call.client.name,
+    capabilities: object({}),
+    retry: null,
+    headers: {},
     watch: line.watch,
     signal: line.signal,
   }
@@ -326,11 +348,19 @@ const argumentsOf = (call: Call, decision: Allowed): { readonly arguments?: Json
     ? {}
     : { arguments: decision.args }
 
+type Ended = Exclude<Attempt, { readonly kind: 'asks' }>
+
+/** What a server asks of the client is refused, and the server told so. */
+function unasked({ doors }: Page, made: Extract<Attempt, { readonly kind: 'asks' }>): Ended {
+  if (made.parked !== null) doors.upstreams.drop(made.parked, 'ask_denied')
+  return { kind: 'unknown', code: 'not_bridged', why: 'it asks the client', late: null }
+}
+
 // Stage 7. An answer that comes after its outcome was recorded as unknown is recorded too.
 async function record(
   page: Page,
   ticket: Ticket,
-  attempt: Attempt,
+  attempt: Ended,
   held: { readonly key: string | null; readonly signal: AbortSignal },
 ): Promise<void> {
   const { store, broken } = page.doors
@@ -346,7 +376,7 @@ async function record(
 function closing(
   page: Page,
   ticket: Ticket,
-  attempt: Attempt,
+  attempt: Ended,
   held: { readonly key: string | null; readonly signal: AbortSignal },
 ): Closing {
   const nowUs = page.doors.clock.nowUs()
@@ -354,13 +384,13 @@ function closing(
   const cancelled = held.signal.aborted ? ('cancelled' as const) : null
   if (attempt.kind !== 'answered') {
     const code = cancelled ?? attempt.code
-    return { outcome: attempt.kind, code, answer: null, store: null, ...times }
+    return { outcome: attempt.kind, awaits: null, code, answer: null, store: null, ...times }
   }
   const { answer } = attempt
   const digest = page.doors.store.digest(sourceOf(answer))
   const outcome = outcomeOf(ticket, answer)
   const kept = held.key === null || ticket.does === 'read' ? null : neutral(answer)
-  return { outcome, code: cancelled, answer: digest, store: kept, ...times }
+  return { outcome, awaits: null, code: cancelled, answer: digest, store: kept, ...times }
 }
 
 function outcomeOf(ticket: Ticket, answer: Answer): Outcome {
@@ -369,7 +399,7 @@ function outcomeOf(ticket: Ticket, answer: Answer): Outcome {
   return ticket.does === 'undeclared' ? 'answered' : 'committed'
 }
 
-function outward(page: Page, attempt: Attempt): Reply {
+function outward(page: Page, attempt: Ended): Reply {
   if (attempt.kind === 'answered') {
     return { kind: 'answered', answer: attempt.answer, replayed: false }
   }

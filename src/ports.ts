@@ -1,6 +1,16 @@
 // What the hall asks of the world. Each method states what is durable, when, and what failure means.
 
-import type { Answer, Definition, Era, Method, Target } from './call.ts'
+import type {
+  Answer,
+  Asks,
+  Client,
+  Definition,
+  Era,
+  Method,
+  Responses,
+  Retry,
+  Target,
+} from './call.ts'
 import type { Code, Effect } from './decision.ts'
 import type { JsonObject } from './json.ts'
 import type { Draft, Outcome } from './ledger/entry.ts'
@@ -44,6 +54,9 @@ export type Intent = {
   readonly args: Digest
   /** The definition hash on which the decision stands; null for resources and prompts. */
   readonly pin: string | null
+  /** The operation that this round goes on with, and which round it is; null and 1 for a new call. */
+  readonly continues: string | null
+  readonly round: number
 }
 
 /** A stored answer, in era-neutral form. `answer` is null when it was larger than the limit: then only
@@ -58,16 +71,37 @@ export type Stored = {
 /** Every arm but `ticket` has been recorded when the promise resolves, and nothing was sent.
  *  replayed: the key is done; busy: another call with this key is in flight; conflict: the key was used
  *  with other arguments; unknown: an earlier send's outcome is not known and the server does not honour
- *  the key; expired: the key is past its retention; withheld: the definition is no longer approved. */
+ *  the key; expired: the key is past its retention; withheld: the definition is no longer approved; ended:
+ *  the operation to go on with does not wait any more; revoked: the client is revoked or past its expiry. */
 export type Opened =
   | { readonly kind: 'ticket'; readonly ticket: Ticket }
   | { readonly kind: 'replayed'; readonly stored: Stored }
   | { readonly kind: 'busy' | 'conflict' | 'unknown' | 'expired' | 'withheld' }
+  | { readonly kind: 'ended' | 'revoked' }
+
+/** What an operation without a final outcome waits for. input: the client is asked and the server holds
+ *  nothing; parked: the client is asked and the call waits in this process; task: the server works on. */
+export type Awaits = 'input' | 'parked' | 'task'
+
+/** One client as the ledger knows it. `digest`: SHA-256 of its token, hex. Times in microseconds since 1970. */
+export type ClientRow = {
+  readonly name: string
+  readonly profile: string
+  readonly person: boolean
+  readonly attributes: Readonly<Record<string, string>>
+  readonly digest: string
+  readonly limit: number | null
+  readonly createdUs: number
+  readonly expiresUs: number | null
+  readonly revokedUs: number | null
+}
 
 /** What became of an attempt. `answer` is null when there is none. `store` is the era-neutral JSON text
  *  to keep for replays, or null (no key, or larger than the limit). */
 export type Closing = {
   readonly outcome: Outcome
+  /** Set where `outcome` is `awaiting`. */
+  readonly awaits: Awaits | null
   readonly code: Code | null
   readonly answer: Digest | null
   readonly store: string | null
@@ -81,6 +115,16 @@ export type Closing = {
 export interface Store {
   /** HMAC-SHA-256 of `text` with the open segment's key. Pure of I/O. */
   digest(text: string): Digest
+  /** An opaque token around `text` that only this ledger can open, for as long as it says; printable ASCII.
+   *  `purpose` parts one kind of token from another. Pure of I/O. */
+  seal(purpose: string, text: string, untilUs: number): string
+  /** The text, or null: it was not sealed here for this purpose, was changed, or is past its time. */
+  unseal(purpose: string, token: string, nowUs: number): string | null
+  /** Clients by the digest of their token, as of at most 1 s ago, revoked ones too. No I/O. */
+  clients(): ReadonlyMap<string, ClientRow>
+  /** Gives an operation that waits its final outcome without another send: a task that ended, a round that
+   *  nobody took up. Durable when it resolves; of an operation that does not wait, a `late` record. */
+  settle(operation: string, closing: Closing): Promise<void>
   /** The pins as of at most 1 s ago. No I/O. Keys are `upstream/tool`. */
   pins(): ReadonlyMap<string, Pin>
   /** Resolves when these pins are durable, each with its `pin` record. `approved`: used from now on;
@@ -130,6 +174,15 @@ export type Send = {
   readonly target: Target
   /** The params to send, final but for the protocol's own `_meta` keys, which the door sets for its hop. */
   readonly params: JsonObject
+  /** For whom: servers that keep a session or a process keep one a client. */
+  readonly client: Client['name']
+  /** What servers may ask of this client: its own capabilities cut by policy, as they are declared to the
+   *  server. Empty for none. */
+  readonly capabilities: JsonObject
+  /** The server's own state and the answers to what it asked, in a later round; null in the first. */
+  readonly retry: Retry | null
+  /** Headers of the client that a gateway passes on unread (`Mcp-Param-*` that the schema does not name). */
+  readonly headers: Readonly<Record<string, string>>
   readonly watch: Watch
   /** Aborted when the client cancelled or is gone. The cancel goes to the server; the attempt goes on to
    *  its deadline for a mutation and settles at once for a read. */
@@ -147,6 +200,15 @@ export type Attempt =
       readonly why: string
       readonly late: Promise<Answer> | null
     }
+  /** The server asks the client something. `parked`: the call waits in this process under this name, to be
+   *  taken up with `resume`; null: the server holds nothing and wants the call again, with `retry`.
+   *  `expired` resolves with what became of a parked call that nobody took up; null where nothing is parked. */
+  | {
+      readonly kind: 'asks'
+      readonly asks: Asks
+      readonly parked: string | null
+      readonly expired: Promise<Attempt> | null
+    }
 
 /** The servers behind the gateway. Never rejects for what a server or a network does. */
 export interface Upstreams {
@@ -161,6 +223,16 @@ export interface Upstreams {
   hello(upstream: string): Promise<Hello | null>
   /** Sends one call. The only way to reach a server with a mutation; it takes a ticket. */
   attempt(ticket: Ticket, send: Send): Promise<Attempt>
+  /** Answers what a parked call asked and waits on. `unsent` with `state_invalid`: it is not parked here. */
+  resume(
+    ticket: Ticket,
+    parked: string,
+    line: { readonly responses: Responses; readonly watch: Watch; readonly signal: AbortSignal },
+  ): Promise<Attempt>
+  /** Refuses what a parked call asked, tells its server to stop and forgets it. */
+  drop(parked: string, why: Code): void
+  /** Undoes one `resources/subscribe` of this client. The last one tells the server. */
+  release(upstream: string, uri: string, client: Client['name']): void
 }
 
 /** What a server said of itself, admitted. */

@@ -1,10 +1,11 @@
 // What an agent is told when its call was not answered: one sentence with the next step, never a secret.
 
-import type { Answer, Call } from './call.ts'
+import type { Answer, Asks, Call } from './call.ts'
 import type { Code, Failure, Refusal } from './decision.ts'
 
 /** What the caller gets. refused: `as` error = a JSON-RPC error with `rpc`, result = `isError`; silent:
- *  the client cancelled and gets nothing. */
+ *  the client cancelled and gets nothing; asks: the server wants something of the client first, which sends
+ *  the call again with the answers and with `state`, a token that only this ledger opens. */
 export type Reply =
   | { readonly kind: 'answered'; readonly answer: Answer; readonly replayed: boolean }
   | {
@@ -14,6 +15,7 @@ export type Reply =
       readonly refusal: Refusal
       readonly sentence: string
     }
+  | { readonly kind: 'asks'; readonly asks: Asks; readonly state: string }
   | { readonly kind: 'silent' }
 
 /** Names are echoed in refusals up to this many characters. */
@@ -40,6 +42,8 @@ const ERRORS: ReadonlySet<Code> = new Set<Code>([
   'number_not_exact',
   'method_unknown',
   'malformed',
+  'state_invalid',
+  'capability_missing',
 ])
 const INVALID_PARAMS = -32602
 const INTERNAL_ERROR = -32603
@@ -96,6 +100,16 @@ const SENTENCES: Readonly<Record<Code, (name: string, field: string) => string>>
   cancelled: (name) => `${name} was cancelled`,
   not_bridged: (name) =>
     `${name} asks for something that cannot be passed on yet; check the state before you call it again`,
+  ask_denied: (name) =>
+    `${name} asks the client for something that policy does not allow; check the state before you call it again`,
+  capability_missing: (name) =>
+    `${name} asks for something that this client did not declare; declare the capability and call again`,
+  state_invalid: (name) =>
+    `the state of ${name} is not valid any more; call it again without requestState and inputResponses`,
+  client_revoked: () =>
+    'the token of this client is revoked or expired; ask the operator for another',
+  upstream_login: (name) =>
+    `the server of ${name} needs a login; set its header in the configuration`,
   answer_refused: (name) =>
     `${name} was sent, but its answer could not be admitted; check the state before you call it again`,
   too_many_calls: () => 'too many calls at once; wait for one to end and try again',

@@ -105,7 +105,7 @@ async function hall(t: TestContext, weather: Weather = {}): Promise<Hall> {
         .split('\n')
         .map((line) => JSON.parse(line) as Record<string, unknown>),
     call: (name, args = {}, signal = new AbortController().signal) =>
-      handle(callOf(client, name, args), doors, { watch, signal }),
+      handle(callOf(client, name, args), doors, { watch, signal, ask: null }),
   }
 }
 
@@ -127,6 +127,9 @@ const callOf = (client: Client, name: string, args: Record<string, string>): Cal
   target: { kind: 'tool', upstream: 's', name },
   args: object(args),
   params: object({ name, arguments: object(args) }),
+  capabilities: object({}),
+  retry: null,
+  task: null,
   key: null,
   transport: 'library',
   trace: null,
@@ -154,6 +157,10 @@ function coat(store: Store, log: string[], { fails, late }: Weather): Store {
     append: (draft) => step('append', () => store.append(draft)),
     open: (intent) => step('open', () => store.open(intent)),
     close: (ticket, closing) => step('close', () => store.close(ticket, closing)),
+    settle: (operation, closing) => step('settle', () => store.settle(operation, closing)),
+    seal: (purpose, text, untilUs) => store.seal(purpose, text, untilUs),
+    unseal: (purpose, token, nowUs) => store.unseal(purpose, token, nowUs),
+    clients: () => store.clients(),
     stop: () => store.stop(),
   }
 }

@@ -69,6 +69,23 @@ const REFUSALS: Readonly<Record<Code, readonly ['error' | 'result', string]>> = 
     'result',
     't asks for something that cannot be passed on yet; check the state before you call it again',
   ],
+  ask_denied: [
+    'result',
+    't asks the client for something that policy does not allow; check the state before you call it again',
+  ],
+  capability_missing: [
+    'error',
+    't asks for something that this client did not declare; declare the capability and call again',
+  ],
+  state_invalid: [
+    'error',
+    'the state of t is not valid any more; call it again without requestState and inputResponses',
+  ],
+  client_revoked: [
+    'result',
+    'the token of this client is revoked or expired; ask the operator for another',
+  ],
+  upstream_login: ['result', 'the server of t needs a login; set its header in the configuration'],
   answer_refused: [
     'result',
     't was sent, but its answer could not be admitted; check the state before you call it again',
@@ -97,6 +114,9 @@ const callOf = (method: Method): Call => ({
   target: null,
   args: object({}),
   params: object({}),
+  capabilities: object({}),
+  retry: null,
+  task: null,
   key: null,
   transport: 'stdio',
   trace: null,
@@ -182,11 +202,11 @@ test('the words of a record are these', () => {
   const words = (type: string): string => literals('src/ledger/entry.ts', type).join(' ')
   assert.equal(
     words('EntryKind'),
-    'call count genesis intent lease malformed outcome pin policy recovery start stop view',
+    'ask call client count genesis intent lease malformed outcome pin policy recovery start stop view',
   )
   assert.equal(
     words('Outcome'),
-    'answered committed failed late none not_executed observed pending replay unknown unsent',
+    'answered awaiting committed failed late none not_executed observed pending replay unknown unsent',
   )
   assert.equal(words('Verdict'), 'continue none rolled_back stop')
   assert.equal(FORMAT_VERSION, 1)

@@ -24,6 +24,8 @@ export type EntryKind =
   | 'lease'
   | 'recovery'
   | 'count'
+  | 'ask'
+  | 'client'
 
 /** What became of a call, as far as this record knows; docs/ledger.md tells each. */
 export type Outcome =
@@ -38,6 +40,7 @@ export type Outcome =
   | 'unknown'
   | 'unsent'
   | 'late'
+  | 'awaiting'
 
 /** What a declared verification made of the outcome; `none` where nothing was verified. */
 export type Verdict = 'none' | 'continue' | 'stop' | 'rolled_back'

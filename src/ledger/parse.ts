@@ -111,6 +111,8 @@ const KINDS: ReadonlySet<string> = new Set<EntryKind>([
   'lease',
   'recovery',
   'count',
+  'ask',
+  'client',
 ])
 
 const HASH = /^[0-9a-f]{64}$/

@@ -1,8 +1,8 @@
 // A request as a call: what it names, where that leads, under which key. Nothing here decides.
 
-import type { Call, Method, Target, Transport } from '../call.ts'
+import type { Call, Era, Method, Responses, Retry, Target, Transport } from '../call.ts'
 import { isObject, type Json, type JsonObject, object } from '../json.ts'
-import { LOG_LEVEL, metaOf } from './era.ts'
+import { type Face, LOG_LEVEL, metaOf } from './era.ts'
 import type { Request } from './message.ts'
 import { type Desk, type Route, resolve } from './names.ts'
 import type { Routes } from './routes.ts'
@@ -12,16 +12,29 @@ export type CallRead =
   | { readonly kind: 'call'; readonly call: Call; readonly ambiguous: boolean }
   | { readonly kind: 'invalid'; readonly problem: string; readonly message: string }
 
-/** The methods that are decided one by one. */
-const CALLS: ReadonlySet<string> = new Set<string>([
+const SHARED: readonly Method[] = [
   'tools/call',
   'resources/read',
   'prompts/get',
   'completion/complete',
-])
+]
+const CALLS: Readonly<Record<Era, ReadonlySet<string>>> = {
+  modern: new Set<Method>([...SHARED, 'tasks/get', 'tasks/update', 'tasks/cancel']),
+  legacy: new Set<Method>([...SHARED, 'resources/subscribe']),
+}
+/** The methods that may be made again with answers to what their server asked. */
+const ROUNDS: ReadonlySet<string> = new Set(['tools/call', 'resources/read', 'prompts/get'])
+const RETRY_MEMBERS = ['inputResponses', 'requestState'] as const
 
-/** True for a method that is decided as a call. */
-export const isCall = (method: string): method is Method => CALLS.has(method)
+const isIn = (era: Era, method: string): method is Method => CALLS[era].has(method)
+
+/** The method when requests of this era for it are decided as calls, or null. */
+export const callOf = (era: Era, method: string): Method | null =>
+  isIn(era, method) ? method : null
+
+/** True for a method that is decided as a call in some era. */
+export const isCall = (method: string): boolean =>
+  callOf('modern', method) !== null || callOf('legacy', method) !== null
 
 /** Reads the call that a request makes, and finds its target. Costs no I/O for a name that policy refuses. */
 export async function readCall(
@@ -32,11 +45,15 @@ export async function readCall(
     readonly routes: Routes
     readonly transport: Transport
     readonly receivedUs: number
+    readonly face: Face
     /** What a session set as its log level, for servers that want it with each request. */
     readonly level: string | null
   },
 ): Promise<CallRead> {
-  const known = params ?? object({})
+  const { face } = place
+  const rounds = readRetry(params ?? object({}), method, face.era)
+  if (rounds.kind === 'invalid') return rounds
+  const { params: known, retry } = rounds
   const wish = readWish(method, known)
   if (wish.kind === 'invalid') return wish
   const { asked, args } = wish
@@ -60,12 +77,53 @@ export async function readCall(
       target,
       args,
       params: withLevel(withReference(known, method, target), place.level),
+      capabilities: face.capabilities,
+      retry,
+      task: null,
       key,
       transport: place.transport,
       trace: traceOf(known),
       receivedUs: place.receivedUs,
     },
   }
+}
+
+type Rounds =
+  | { readonly kind: 'rounds'; readonly params: JsonObject; readonly retry: Retry | null }
+  | Extract<CallRead, { readonly kind: 'invalid' }>
+
+/** The marks of a later round, and the params without them: they go on only by the hall's own hand. */
+function readRetry(params: JsonObject, method: Method, era: Era): Rounds {
+  const { inputResponses: given, requestState: state, ...rest } = params
+  if (given === undefined && state === undefined) return { kind: 'rounds', params, retry: null }
+  // To a legacy client the two names say nothing; a modern server must not take them for ours.
+  if (era === 'legacy') return { kind: 'rounds', params: object(rest), retry: null }
+  if (!ROUNDS.has(method)) return invalid('retry', NO_ROUNDS)
+  if (state !== undefined && typeof state !== 'string') {
+    return invalid('request_state', 'params.requestState must be the string that was given')
+  }
+  const responses = given === undefined ? object({}) : readResponses(given)
+  if (responses === null) {
+    return invalid('input_responses', 'params.inputResponses must be an object of result objects')
+  }
+  return { kind: 'rounds', params: object(rest), retry: { state: state ?? null, responses } }
+}
+
+/** Told of a method that knows no rounds. */
+export const NO_ROUNDS: string =
+  'params.inputResponses and params.requestState belong to tools/call, prompts/get and resources/read only'
+
+/** True for params that bear the marks of a later round. */
+export const hasRetry = (params: JsonObject | null): boolean =>
+  RETRY_MEMBERS.some((name) => params?.[name] !== undefined)
+
+/** The answers by key, or null when one of them is no object. */
+export function readResponses(given: Json): Responses | null {
+  if (!isObject(given)) return null
+  const pairs = Object.entries(given).filter(
+    (pair): pair is [string, JsonObject] => isObject(pair[1]),
+  )
+  return pairs.length < Object.keys(given).length ? null : Object.fromEntries(pairs)
 }
 
 type Wish =
@@ -79,7 +137,7 @@ type Wish =
 
 function readWish(method: Method, params: JsonObject): Wish {
   if (method === 'completion/complete') return readCompletion(params)
-  const isRead = method === 'resources/read'
+  const isRead = method === 'resources/read' || method === 'resources/subscribe'
   const field = isRead ? 'uri' : 'name'
   const asked = params[field]
   if (typeof asked !== 'string' || asked === '') {

@@ -72,6 +72,9 @@ export function startUpstreams(
       return connection?.hello ?? null
     },
     attempt: (ticket, send) => attempt(find(send.target.upstream), ticket, send),
+    resume: () => Promise.resolve(unsent('state_invalid', 'no call waits under this name')),
+    drop: () => {},
+    release: () => {},
     onChange: (listener) => void listeners.change.push(listener),
     onLog: (listener) => void listeners.log.push(listener),
     explain: (name) => find(name).death(),

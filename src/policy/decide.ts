@@ -138,6 +138,10 @@ const KINDS: Readonly<Record<Method, readonly Kind[]>> = {
   'resources/read': ['resource'],
   'prompts/get': ['prompt'],
   'completion/complete': ['prompt', 'resource'],
+  'resources/subscribe': ['resource'],
+  'tasks/get': ['tool'],
+  'tasks/update': ['tool'],
+  'tasks/cancel': ['tool'],
 }
 
 /** A profile that asks for a token is nobody's who has shown none. */
@@ -157,7 +161,8 @@ const deny = (failures: readonly [Failure, ...Failure[]]): Decision => ({
 
 function unlisted(call: Call): Code {
   if (call.method === 'tools/call') return 'tool_unknown'
-  if (call.method === 'resources/read') return 'resource_denied'
+  if (call.method === 'resources/read' || call.method === 'resources/subscribe')
+    return 'resource_denied'
   if (call.method === 'prompts/get') return 'prompt_denied'
   const ref = call.params['ref']
   return isObject(ref) && ref['type'] === 'ref/resource' ? 'resource_denied' : 'prompt_denied'

@@ -50,7 +50,7 @@ export function gateOf(post: Post, shared: Omit<Doors, 'upstreams'>): Gate {
     if (made === null) return malformed(wish.method, client, through)
     if (stopped !== undefined) return turnAway(made, 'draining', through)
     if (running.size >= post.calls) return turnAway(made, 'too_many_calls', through)
-    const reply = handle(made, through, { watch: NOWHERE, signal: wish.signal })
+    const reply = handle(made, through, { watch: NOWHERE, signal: wish.signal, ask: null })
     running.add(reply)
     try {
       return await reply
@@ -135,6 +135,9 @@ function callOf(server: string, client: Client, wish: Wish, nowUs: number): Call
     target,
     args,
     params,
+    capabilities: object({}),
+    retry: null,
+    task: null,
     key: textOf(member(meta, 'eclusa/key')),
     transport: 'library',
     trace: traceOf(member(meta, 'traceparent')),

@@ -141,12 +141,12 @@ const isContext = (value: unknown): value is ServerContext =>
 
 const KINDS: readonly ListKind[] = ['tools', 'prompts', 'resources', 'templates']
 
-const CALLS: readonly Method[] = [
+const CALLS = [
   'tools/call',
   'prompts/get',
   'resources/read',
   'completion/complete',
-]
+] as const satisfies readonly Method[]
 
 const lister =
   (tap: Tap, asked: Asked): Inside['list'] =>

@@ -32,6 +32,15 @@ export function inProcess(name: string, inside: Inside): Upstreams {
     },
     hello: () => Promise.resolve(null),
     attempt: (ticket, send) => attempt(ticket.does, send, inside),
+    // A callback cannot be left and taken up again: nothing is ever parked here.
+    resume: () =>
+      Promise.resolve({
+        kind: 'unsent',
+        code: 'state_invalid',
+        why: 'no call waits under this name',
+      }),
+    drop: () => {},
+    release: () => {},
   }
 }
 

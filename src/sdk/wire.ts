@@ -30,6 +30,18 @@ export function onTheWire(reply: Reply): Result {
     if (reply.as === 'result') return refusalResult(reply)
     throw rpcError(reply.rpc, reply.sentence, { [REFUSAL]: reply.refusal })
   }
+  if (reply.kind === 'asks') {
+    return {
+      resultType: 'input_required',
+      inputRequests: Object.fromEntries(
+        Object.entries(reply.asks.asks).map(([key, { method, params }]) => [
+          key,
+          { method, params: plain(params) },
+        ]),
+      ),
+      requestState: reply.state,
+    }
+  }
   const { answer } = reply
   if (answer.kind === 'result') return plain(answer.value)
   throw rpcError(answer.code, answer.message, answer.data === null ? undefined : plain(answer.data))

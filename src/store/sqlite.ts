@@ -6,9 +6,10 @@ import { canonical, hmac256 } from '../canonical.ts'
 import { parseStored } from '../egress/stored.ts'
 import { Fault } from '../fault.ts'
 import type { Draft } from '../ledger/entry.ts'
-import type { Closing, Digest, Intent, Opened, Pin, Store, Ticket } from '../ports.ts'
+import type { ClientRow, Closing, Digest, Intent, Opened, Pin, Store, Ticket } from '../ports.ts'
 import { STORE_LIMITS } from './limits.ts'
 import { type Link, openLink } from './link.ts'
+import { sealsOf } from './seal.ts'
 import type { CloseWork, OpenDone, OpenWork, PinRow } from './wire.ts'
 
 export { warmSqlite } from './link.ts'
@@ -68,6 +69,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     options,
     segment: started.segment,
     key: Buffer.from(started.key, 'hex'),
+    sealKey: Buffer.from(started.sealKey, 'hex'),
   })
 }
 
@@ -80,6 +82,7 @@ type Desk = {
   readonly options: SqliteOptions
   readonly segment: string
   readonly key: Uint8Array
+  readonly sealKey: Uint8Array
 }
 
 /** What a ticket stands for; the store alone knows it. `row`: its key in `operations`. */
@@ -87,6 +90,7 @@ type Held = { readonly intent: Intent; readonly row: string; closes: number }
 
 function storeOn(desk: Desk): Store {
   const { link, pins, segment, key } = desk
+  const seals = sealsOf(desk.sealKey)
   const tickets = new WeakMap<Ticket, Held>()
   const mint = (intent: Intent, row: string): Opened => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the one place that mints tickets
@@ -103,6 +107,9 @@ function storeOn(desk: Desk): Store {
   return {
     digest: (text) => digestOf(text, segment, key),
     pins: () => pins,
+    seal: (purpose, text, untilUs) => seals.seal(purpose, text, untilUs),
+    unseal: (purpose, token, nowUs) => seals.unseal(purpose, token, nowUs),
+    clients: () => NO_CLIENTS,
     async pin(list, client) {
       const works = list.map(({ tool, definition, state }) => {
         const text = canonical(definition.value)
@@ -126,12 +133,15 @@ function storeOn(desk: Desk): Store {
         return record(readDraft(held, closing, again), 'outcome_not_recorded')
       await closeMutation(desk, closeWork(desk, held, closing))
     },
+    settle: () => Promise.reject(new Fault('internal', 'no operation waits')),
     health: link.health,
     async stop() {
       await link.ask({ kind: 'stop' }, 'not_recorded')
     },
   }
 }
+
+const NO_CLIENTS: ReadonlyMap<string, ClientRow> = new Map()
 
 const FOREIGN = 'outcome not recorded: the ticket is of another store'
 
@@ -184,6 +194,7 @@ function giveBack(desk: Desk, intent: Intent, done: OpenDone): void {
   const nowUs = Date.now() * 1_000
   const closing: Closing = {
     outcome: 'unsent',
+    awaits: null,
     code: 'not_recorded',
     answer: null,
     store: null,

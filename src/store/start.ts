@@ -23,6 +23,7 @@ import {
   syncDirectory,
   type Place,
 } from './place.ts'
+import { sealKey } from './seal.ts'
 import { turnAt, type Turn } from './turn.ts'
 import type { Setup } from './wire.ts'
 
@@ -36,6 +37,7 @@ export type Room = {
   readonly lease: Lease
   readonly segment: string
   readonly key: Uint8Array
+  readonly sealKey: Uint8Array
   /** What the operator should read of the start, one line each. */
   readonly said: readonly string[]
 }
@@ -98,7 +100,8 @@ function openUnderLock({ place, mirrorLock, said, begun }: Opening, setup: Setup
     lease.sweep()
     mirror.follow(fresh)
     const key = segmentKey(master, { origin, segment })
-    return { place, book, mirror, mirrorLock, turn, lease, segment, key, said }
+    const seal = sealKey(master, origin)
+    return { place, book, mirror, mirrorLock, turn, lease, segment, key, sealKey: seal, said }
   } catch (error) {
     lease?.close()
     mirror?.close()

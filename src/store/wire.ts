@@ -92,6 +92,7 @@ export type Message =
       readonly kind: 'started'
       readonly segment: string
       readonly key: string
+      readonly sealKey: string
       readonly said: readonly string[]
       readonly pins: readonly PinRow[]
     }

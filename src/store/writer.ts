@@ -33,7 +33,8 @@ port.once('message', (text: string) => {
   }
   const pins = readPins(room.book)
   const key = Buffer.from(room.key).toString('hex')
-  tell({ kind: 'started', segment: room.segment, key, said: room.said, pins })
+  const sealKey = Buffer.from(room.sealKey).toString('hex')
+  tell({ kind: 'started', segment: room.segment, key, sealKey, said: room.said, pins })
   serve({
     room,
     setup,

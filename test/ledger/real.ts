@@ -84,11 +84,14 @@ export async function write(
     honoured: false,
     args,
     pin: 'a'.repeat(64),
+    continues: null,
+    round: 1,
   })
   if (opened.kind !== 'ticket') assert.fail(opened.kind)
   const done = outcome === 'committed'
   await store.close(opened.ticket, {
     outcome,
+    awaits: null,
     code: done ? null : 'timeout',
     answer: done ? store.digest('{"content":[]}') : null,
     store: done ? '{"kind":"result","era":"modern","value":{"content":[]}}' : null,

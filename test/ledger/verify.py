@@ -11,7 +11,7 @@ MEMBERS = dict(seq=INT, ts=INT, decision=TEXT, method=TEXT, name=TEXT, outcome=T
 OR_NULL = dict(args_bytes=INT, duration_us=INT, result_bytes=INT, round=INT, facts=DICT, args_digest=TEXT,
                client=TEXT, code=TEXT, identity=TEXT, policy=TEXT, profile=TEXT, result_digest=TEXT,
                rule=TEXT, segment=TEXT, trace=TEXT, transport=TEXT)
-KINDS = "genesis start stop call intent outcome malformed view pin policy lease recovery count".split()
+KINDS = "genesis start stop call intent outcome malformed view pin policy lease recovery count ask client".split()
 
 def members(pairs):
     if len(dict(pairs)) != len(pairs) or "__proto__" in dict(pairs): raise ValueError("name")

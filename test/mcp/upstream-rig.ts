@@ -90,6 +90,10 @@ export function call(
     method: options.method ?? 'tools/call',
     target: { kind: 'tool', upstream, name },
     params: json({ name, arguments: args, ...(meta === undefined ? {} : { _meta: meta }) }),
+    client: 'writer',
+    capabilities: json({}),
+    retry: null,
+    headers: {},
     watch: { progress: () => {}, log: () => {}, ...watch },
     signal: options.signal ?? new AbortController().signal,
   })

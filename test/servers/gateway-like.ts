@@ -35,7 +35,7 @@ async function starve(): Promise<void> {
   const made = await call(rig, 'echo', { text: 'x' })
   for (const fd of held) closeSync(fd)
   const why = rig.explain('s') ?? ''
-  console.log(made.kind, made.kind === 'answered' ? '' : made.code)
+  console.log(made.kind, 'code' in made ? made.code : '')
   console.log('its words:', why.replace(/^.*: /, ''))
   for (;;) {
     const next = await call(rig, 'echo', { text: 'x' })

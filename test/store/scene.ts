@@ -82,6 +82,8 @@ export function intent(store: Store, key: string | null, other: Partial<Intent> 
     honoured: false,
     args,
     pin: null,
+    continues: null,
+    round: 1,
     ...other,
   }
 }
@@ -91,6 +93,7 @@ export const ANSWER = '{"result":{"content":[],"big":12345678901234567890}}'
 /** An outcome; by default a committed one with an answer that is kept. */
 export const closing = (store: Store, other: Partial<Closing> = {}): Closing => ({
   outcome: 'committed',
+  awaits: null,
   code: null,
   answer: store.digest(ANSWER),
   store: ANSWER,

@@ -46,7 +46,7 @@ const VERBS: ReadonlyMap<string, Verb> = new Map<string, Verb>([
   [
     'explain',
     {
-      help: 'say why a record says what it says: explain SEQ',
+      help: 'say why a record says what it says, and what would allow it: explain SEQ [--config FILE]',
       run: async () => (await import('./policy.ts')).explain,
     },
   ],
@@ -90,6 +90,13 @@ const VERBS: ReadonlyMap<string, Verb> = new Map<string, Verb>([
     {
       help: 'list what is pinned and what waits',
       run: async () => (await import('./pin.ts')).pinList,
+    },
+  ],
+  [
+    'pin diff',
+    {
+      help: 'show what a waiting definition changes: pin diff UP/TOOL',
+      run: async () => (await import('./pin-diff.ts')).pinDiff,
     },
   ],
   [

@@ -7,15 +7,18 @@ import { approvePin, openReader } from '../store/reader.ts'
 import type { Io } from './io.ts'
 import { stateFor } from './place.ts'
 import { visible } from './record.ts'
+import { commandLine } from './shell.ts'
 
 /** Prints one line a tool: `approved`, `waiting` (never approved) or `changed` (approved, and another
- *  definition waits), the hashes and the tool. */
+ *  definition waits), the hashes and the tool; on stderr, for each that waits, the commands that show and
+ *  approve it. */
 export async function pinList(args: string[], io: Io): Promise<number> {
   const { values } = parseArgs({
     args,
     options: { state: { type: 'string' }, json: { type: 'boolean', default: false } },
   })
-  const reader = openReader(named(stateFor(values.state, io), io))
+  const dir = named(stateFor(values.state, io), io)
+  const reader = openReader(dir)
   try {
     for (const row of reader.rows('pins')) {
       const tool = String(row['tool'])
@@ -27,10 +30,11 @@ export async function pinList(args: string[], io: Io): Promise<number> {
         continue
       }
       io.out([state.padEnd(8), short(hash), short(waiting), visible(tool)].join('  '))
-      // With the hash, so that what is approved is what was seen here.
-      if (waiting !== null) {
-        io.out(`          to use it: eclusa pin approve ${visible(tool)} --hash ${waiting}`)
-      }
+      if (waiting === null) continue
+      io.err(`eclusa: to see what ${visible(tool)} changes, then to use it (as it was seen), run:`)
+      const at = ['--state', dir]
+      io.err(`  ${commandLine(['eclusa', 'pin', 'diff', tool, ...at])}`)
+      io.err(`  ${commandLine(['eclusa', 'pin', 'approve', tool, '--hash', waiting, ...at])}`)
     }
   } finally {
     reader.close()

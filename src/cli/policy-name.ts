@@ -75,7 +75,7 @@ async function fileSteps(
         ),
       ]
     : []
-  const edits = tried.kind === 'edits' ? tried.edits.map(editLine) : []
+  const edits = tried.kind === 'edits' ? tried.edits.flatMap(editLines) : []
   return [start, ...hint, ...edits, ...changedNote(ground), ...proof(ground, target, tried)]
 }
 
@@ -140,12 +140,15 @@ async function tryAdditions(
   return { kind: 'edits', edits, set: loaded.policy }
 }
 
-const editLine = ({ file, edit: { line, how, shown } }: Placed): Line =>
+/** The line stands alone after `| `, so that its blanks are exact. */
+const editLines = ({ file, edit: { line, how, shown } }: Placed): readonly Line[] => [
   words(
     how === 'changed'
-      ? `line ${line} of ${file} must read:${shown.startsWith(' ') ? '' : ' '}${shown}`
-      : `after line ${line} of ${file} write:${shown.startsWith(' ') ? '' : ' '}${shown}`,
-  )
+      ? `line ${line} of ${file} must read:`
+      : `after line ${line} of ${file} write:`,
+  ),
+  words(`| ${shown}`),
+]
 
 /** The command that shows the edit to be right. */
 function proof(ground: Ground, target: Target, tried: Tried): readonly Line[] {

@@ -34,7 +34,9 @@ test('tools that wait for approval are named to the operator once, with the next
       encoding: 'utf8',
     },
   )
-  assert.equal(list.stderr, `eclusa: state directory ${join(gate.folder, 'state')}\n`)
+  const [first, ...hints] = list.stderr.trimEnd().split('\n')
+  assert.equal(first, `eclusa: state directory ${join(gate.folder, 'state')}`)
+  assert.ok(hints.some((hint) => /^ {2}eclusa pin diff up\/echo --state \//.test(hint)))
   assert.match(list.stdout, /^waiting {3}- +[0-9a-f]{12} {2}up\/echo$/m)
   await gate.stop()
 

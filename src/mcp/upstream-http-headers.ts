@@ -107,6 +107,10 @@ function walk(found: Found, schema: Json | undefined, spot: Spot): void {
   if (!isObject(schema)) return
   const name = schema['x-mcp-header']
   if (name !== undefined) annotate(found, schema, name, spot)
+  walkMembers(found, schema, spot)
+}
+
+function walkMembers(found: Found, schema: JsonObject, spot: Spot): void {
   for (const [key, value] of Object.entries(schema)) {
     if (DATA.has(key)) continue
     if (key === 'properties' && isObject(value)) {

@@ -6,6 +6,7 @@ import type { Json, JsonLimits, JsonObject, JsonProblem } from '../json.ts'
 import type { Child, Parcel } from './child.ts'
 import type { Edges } from './lines.ts'
 import { PROTOCOL } from './era.ts'
+import { type Shelf, shelf } from './shelf.ts'
 import { type Floodgate, floodgate } from './upstream-flood.ts'
 import { answerOf, type Heard, idOf } from './upstream-heard.ts'
 import { answerByItems } from './upstream-items.ts'
@@ -96,7 +97,7 @@ type Pending = {
 }
 
 type Talk = WireOptions & {
-  readonly pending: Map<number, Pending>
+  readonly pending: Shelf<number, Pending>
   /** Of the pending ones, those that nobody waits for, oldest first. */
   readonly abandoned: Set<number>
   /** Requests of the server that were not answered yet. */
@@ -112,7 +113,7 @@ type Talk = WireOptions & {
 export function wire(options: WireOptions): Pipe {
   const talk: Talk = {
     ...options,
-    pending: new Map(),
+    pending: shelf(),
     abandoned: new Set(),
     asks: new Set(),
     counts: { junk: 0, stray: 0, asked: 0, flood: 0 },
@@ -132,7 +133,7 @@ export function wire(options: WireOptions): Pipe {
       refuse(talk, edges, `its answer has ${bytes} bytes, the limit is ${talk.limits.bytes}`)
     },
     gone() {
-      const left = [...talk.pending.values()]
+      const left = talk.pending.values()
       talk.pending.clear()
       for (const { waiter, parcel } of left) {
         waiter.heard({ kind: 'gone', handed: parcel.state === 'handed' })

@@ -5,6 +5,7 @@ import type { Limits } from '../policy/limits.ts'
 import type { UpstreamConfig } from '../policy/config.ts'
 import type { Attempt, ListKind, Send, Ticket, Upstreams } from '../ports.ts'
 import { childEnvironment, type Environment } from './child-environment.ts'
+import { type Shelf, shelf } from './shelf.ts'
 import { attemptOn, unsent } from './upstream-attempt.ts'
 import { CHANGES, listen } from './upstream-changes.ts'
 import { coroner } from './upstream-death.ts'
@@ -94,14 +95,16 @@ type Server = {
   readonly upstream: Upstream
   readonly lists: Lists
   /** The calls in flight. */
-  readonly flying: Set<Send>
+  readonly flying: Shelf<number, Send>
+  /** The number of the last call. */
+  readonly calls: { last: number }
   /** How long a call waits for a start: the probe and the handshake after it. */
   readonly startMs: number
   readonly death: () => string | null
 }
 
 async function attempt(
-  { config, upstream, flying, startMs }: Server,
+  { config, upstream, flying, calls, startMs }: Server,
   ticket: Ticket,
   send: Send,
 ): Promise<Attempt> {
@@ -109,9 +112,10 @@ async function attempt(
     upstream.connection() ?? (await unlessAborted(upstream.reach(startMs), send.signal))
   if (send.signal.aborted) return unsent('cancelled', 'it was cancelled before it was sent')
   if (connection === null) return unsent('upstream_down', `${config.name} is not running`)
-  flying.add(send)
+  const number = ++calls.last
+  flying.set(number, send)
   const made = await attemptOn(connection, { ticket, send }, config)
-  flying.delete(send)
+  flying.delete(number)
   return made
 }
 
@@ -131,7 +135,7 @@ function server(config: UpstreamConfig, options: UpstreamsOptions, listeners: Li
   const say = (text: string): void => options.say(`${config.name}: ${text}`)
   const env = childEnvironment(environment, config, process.platform)
   const deaths = coroner(config, { environment, env, say })
-  const flying = new Set<Send>()
+  const flying = shelf<number, Send>()
   const lists = upstreamLists({
     waitMs: config.listMs,
     maxItems: limits.listItems,
@@ -144,7 +148,7 @@ function server(config: UpstreamConfig, options: UpstreamsOptions, listeners: Li
     if (changed !== undefined) lists.changed(changed)
     else if (method === 'notifications/message') {
       // No field names the call: with one in flight it is that one, with several nobody can say.
-      const [only] = flying
+      const [only] = flying.values()
       if (flying.size === 1 && only !== undefined) only.watch.log(params)
       else listeners.log.forEach((tell) => tell(config.name, params))
     }
@@ -165,5 +169,13 @@ function server(config: UpstreamConfig, options: UpstreamsOptions, listeners: Li
     },
     notified,
   })
-  return { config, upstream, lists, flying, startMs: 2 * config.probeMs, death: deaths.death }
+  return {
+    config,
+    upstream,
+    lists,
+    flying,
+    calls: { last: 0 },
+    startMs: 2 * config.probeMs,
+    death: deaths.death,
+  }
 }

@@ -35,18 +35,17 @@ type Waiting = {
 
 /** An empty set of promises. While one waits, `worker` keeps the process alive. */
 export function promisesOf(worker: Worker): Promises {
-  const waiting = new Map<number, Waiting>()
+  const waiting = shelf()
   const lates = new Map<number, (done: OpenDone) => void>()
   let last = 0
   let chars = 0
 
   const remove = (id: number): Waiting | null => {
-    const one = waiting.get(id)
-    if (one === undefined) return null
-    waiting.delete(id)
+    const one = waiting.take(id)
+    if (one === null) return null
     chars -= one.about.chars
     // The process may end while nothing waits; while something does, it must not.
-    if (waiting.size === 0) worker.unref()
+    if (waiting.size() === 0) worker.unref()
     return one
   }
   const rejectOne = (id: number, why: string): void => {
@@ -62,11 +61,11 @@ export function promisesOf(worker: Worker): Promises {
   }
   return {
     nextId: () => ++last,
-    full: () => waiting.size >= STORE_LIMITS.queue || chars >= STORE_LIMITS.queueChars,
+    full: () => waiting.size() >= STORE_LIMITS.queue || chars >= STORE_LIMITS.queueChars,
     wait: (id, about) =>
       new Promise((resolve, reject) => {
-        if (waiting.size === 0) worker.ref()
-        waiting.set(id, { resolve, reject, about, since: performance.now() })
+        if (waiting.size() === 0) worker.ref()
+        waiting.put(id, { resolve, reject, about, since: performance.now() })
         chars += about.chars
       }),
     settle(replies) {
@@ -79,7 +78,7 @@ export function promisesOf(worker: Worker): Promises {
     },
     rejectOld(why) {
       let count = 0
-      for (const [id, one] of waiting) {
+      for (const [id, one] of waiting.all()) {
         if (performance.now() - one.since < STORE_LIMITS.hangMs) break
         if (one.about.late !== undefined) lates.set(id, one.about.late)
         rejectOne(id, why)
@@ -88,7 +87,46 @@ export function promisesOf(worker: Worker): Promises {
       return count
     },
     rejectAll(why) {
-      for (const id of waiting.keys()) rejectOne(id, why)
+      for (const [id] of waiting.all()) rejectOne(id, why)
+    },
+  }
+}
+
+type Shelf = {
+  readonly size: () => number
+  readonly put: (id: number, one: Waiting) => void
+  readonly take: (id: number) => Waiting | null
+  /** Oldest first. */
+  readonly all: () => Generator<readonly [number, Waiting]>
+}
+
+/** What waits, by its number. A Map that is always in use keeps what it has held alive until the next full
+ *  collection: this one holds numbers of places only, and a place is emptied when its value is taken. */
+function shelf(): Shelf {
+  const places = new Map<number, number>()
+  const held: (Waiting | null)[] = []
+  const free: number[] = []
+  return {
+    size: () => places.size,
+    put(id, one) {
+      const place = free.pop() ?? held.length
+      held[place] = one
+      places.set(id, place)
+    },
+    take(id) {
+      const place = places.get(id)
+      const one = place === undefined ? undefined : held[place]
+      if (place === undefined || !one) return null
+      held[place] = null
+      free.push(place)
+      places.delete(id)
+      return one
+    },
+    *all() {
+      for (const [id, place] of places) {
+        const one = held[place]
+        if (one) yield [id, one]
+      }
     },
   }
 }

@@ -2,11 +2,11 @@
 
 import { resolve } from 'node:path'
 
-import { canonical, hmac256 } from '../canonical.ts'
+import { canonical, hmacOfText } from '../canonical.ts'
 import { parseStored } from '../egress/stored.ts'
 import { Fault } from '../fault.ts'
 import type { Draft } from '../ledger/entry.ts'
-import type { ClientRow, Closing, Digest, Intent, Opened, Pin, Store, Ticket } from '../ports.ts'
+import type { ClientRow, Closing, Intent, Opened, Pin, Store, Ticket } from '../ports.ts'
 import { STORE_LIMITS } from './limits.ts'
 import { type Link, openLink } from './link.ts'
 import { sealsOf } from './seal.ts'
@@ -85,18 +85,23 @@ type Desk = {
   readonly sealKey: Uint8Array
 }
 
-/** What a ticket stands for; the store alone knows it. `row`: its key in `operations`. */
-type Held = { readonly intent: Intent; readonly row: string; closes: number }
+/** What a ticket stands for; the store alone knows it. `row`: its key in `operations`; `desk`: its store. */
+type Held = { readonly desk: Desk; readonly intent: Intent; readonly row: string; closes: number }
+
+// On the ticket itself, under a name that nobody else has. A weak map from tickets would keep what each
+// stands for alive until the next full collection.
+const HELD: unique symbol = Symbol('held')
+type Made = Pick<Ticket, 'operation' | 'does'> & { readonly [HELD]?: Held }
+const heldOf = (ticket: Made): Held | undefined => ticket[HELD]
 
 function storeOn(desk: Desk): Store {
   const { link, pins, segment, key } = desk
   const seals = sealsOf(desk.sealKey)
-  const tickets = new WeakMap<Ticket, Held>()
   const mint = (intent: Intent, row: string): Opened => {
+    const held: Held = { desk, intent, row, closes: 0 }
+    const made: Made = { operation: intent.operation, does: intent.does, [HELD]: held }
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the one place that mints tickets
-    const ticket = { operation: intent.operation, does: intent.does } as Ticket
-    tickets.set(ticket, { intent, row, closes: 0 })
-    return { kind: 'ticket', ticket }
+    return { kind: 'ticket', ticket: made as Ticket }
   }
   const record = async (
     draft: Draft,
@@ -105,7 +110,7 @@ function storeOn(desk: Desk): Store {
     await link.ask({ kind: 'record', draft, segment }, code)
   }
   return {
-    digest: (text) => digestOf(text, segment, key),
+    digest: (text) => ({ ...hmacOfText(key, text), segment }),
     pins: () => pins,
     seal: (purpose, text, untilUs) => seals.seal(purpose, text, untilUs),
     unseal: (purpose, token, nowUs) => seals.unseal(purpose, token, nowUs),
@@ -126,8 +131,8 @@ function storeOn(desk: Desk): Store {
       return done.kind === 'ticket' ? mint(intent, done.operation) : opened(done)
     },
     async close(ticket, closing) {
-      const held = tickets.get(ticket)
-      if (held === undefined) throw new Fault('outcome_not_recorded', FOREIGN)
+      const held = heldOf(ticket)
+      if (held === undefined || held.desk !== desk) throw new Fault('outcome_not_recorded', FOREIGN)
       const again = held.closes++ > 0
       if (held.intent.does === 'read')
         return record(readDraft(held, closing, again), 'outcome_not_recorded')
@@ -144,10 +149,6 @@ function storeOn(desk: Desk): Store {
 const NO_CLIENTS: ReadonlyMap<string, ClientRow> = new Map()
 
 const FOREIGN = 'outcome not recorded: the ticket is of another store'
-
-function digestOf(text: string, segment: string, key: Uint8Array): Digest {
-  return { digest: hmac256(key, text), bytes: Buffer.byteLength(text), segment }
-}
 
 /** A read is not claimed: its one record is written at its end. */
 async function openRead(
@@ -190,7 +191,7 @@ function opened(done: Exclude<OpenDone, { readonly kind: 'ticket' }>): Opened {
 /** A claim that was committed after its caller had been told that it was not: nothing was sent. */
 function giveBack(desk: Desk, intent: Intent, done: OpenDone): void {
   if (done.kind !== 'ticket') return
-  const held = { intent, row: done.operation, closes: 0 }
+  const held = { desk, intent, row: done.operation, closes: 0 }
   const nowUs = Date.now() * 1_000
   const closing: Closing = {
     outcome: 'unsent',

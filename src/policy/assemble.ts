@@ -11,7 +11,6 @@ import {
   type Part,
   profiles,
   report,
-  versionOne,
   type Workshop,
 } from './compile.ts'
 import { type ConfigFault, type Place, pointer } from './position.ts'
@@ -19,6 +18,7 @@ import { proveDenied, proveDestructive } from './prove.ts'
 import type { Contract, Message, PolicySet, Profile } from './set.ts'
 import { type Settings, settings } from './settings.ts'
 import { items, members, textOf, valueAt } from './value.ts'
+import { versionOne } from './version-one.ts'
 
 /** Every fault that was found; at least one is an error. */
 export type Faults = { readonly kind: 'faults'; readonly faults: readonly ConfigFault[] }
@@ -237,6 +237,11 @@ const TOLD: readonly Code[] = [
   'timeout',
   'cancelled',
   'not_bridged',
+  'ask_denied',
+  'capability_missing',
+  'state_invalid',
+  'client_revoked',
+  'upstream_login',
   'answer_refused',
   'too_many_calls',
   'draining',

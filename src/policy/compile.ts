@@ -7,7 +7,17 @@ import { type CelParse, compile, type Expression } from './cel.ts'
 import type { Read } from './document.ts'
 import { type Entry, nameList } from './pattern.ts'
 import { type ConfigFault, pointer, segmentsOf } from './position.ts'
-import type { Contract, KeyContract, LengthRule, Message, Pinned, Profile, Rule } from './set.ts'
+import { type Root, rootOf } from './roots.ts'
+import {
+  type ClientGrant,
+  type Contract,
+  type KeyContract,
+  type Message,
+  NO_GRANT,
+  type Pinned,
+  type Profile,
+  type Rule,
+} from './set.ts'
 import { items, members, textOf, texts, valueAt } from './value.ts'
 
 /** One document of a configuration, already of the published shape. */
@@ -170,6 +180,7 @@ type Draft = {
   readonly exempt: ReadonlySet<string> | null
   readonly resources: readonly Entry[] | null
   readonly prompts: readonly Entry[] | null
+  readonly client: ClientGrant | null
 }
 
 function draft(shop: Workshop, part: Part, path: string, value: JsonObject): Draft {
@@ -200,25 +211,35 @@ function draft(shop: Workshop, part: Part, path: string, value: JsonObject): Dra
         ? null
         : exempt(shop, part, `${path}/approve`, value['approve']),
     resources:
-      value['resources'] === undefined
-        ? null
-        : resources(shop, part, path, list('resources', false)),
+      value['resources'] === undefined ? null : resources(shop, part, list('resources', false)),
     prompts: value['prompts'] === undefined ? null : list('prompts', true),
+    client: isObject(value['client']) ? grant(shop, part, `${path}/client`, value['client']) : null,
   }
 }
 
-function resources(
-  shop: Workshop,
-  part: Part,
-  _path: string,
-  entries: readonly Entry[],
-): readonly Entry[] {
+function resources(shop: Workshop, part: Part, entries: readonly Entry[]): readonly Entry[] {
   for (const { source, path } of entries) {
     const star = source.indexOf('*')
     if (star === -1 || (star === source.length - 1 && source.endsWith('/*'))) continue
     report(shop, part, path, { message: 'expected a URI, or a URI prefix that ends in `/*`' })
   }
   return entries
+}
+
+function grant(shop: Workshop, part: Part, path: string, value: JsonObject): ClientGrant {
+  const { elicitation, sampling, roots } = value
+  const known: Root[] = []
+  for (const [at, source] of texts(roots).entries()) {
+    const root = rootOf({ source })
+    if ('problem' in root)
+      report(shop, part, pointer(`${path}/roots`, at), { message: root.problem })
+    else known.push(root)
+  }
+  return Object.freeze({
+    elicitation: elicitation === true,
+    sampling: sampling === true,
+    roots: roots === true ? 'any' : Array.isArray(roots) ? known : null,
+  })
 }
 
 function rules(shop: Workshop, part: Part, path: string, value: Json | undefined): readonly Rule[] {
@@ -319,50 +340,8 @@ function joined(name: string, own: Draft, chain: readonly Draft[]): Profile {
     exempt: last((one) => one.exempt) ?? new Set<string>(),
     resources: last((one) => one.resources) ?? [],
     prompts: nameList(last((one) => one.prompts) ?? [], false),
+    client: last((one) => one.client) ?? NO_GRANT,
   })
-}
-
-/** The one profile and the length rules of a policy of version 1. `upstream`: the only one, whose name its
- *  tools then bear; null where they stand alone. */
-export function versionOne(
-  part: Part,
-  upstream: string | null,
-): { readonly profile: Profile; readonly bounds: ReadonlyMap<string, readonly LengthRule[]> } {
-  const named = (tool: string): string => (upstream === null ? tool : `${upstream}/${tool}`)
-  const list = (key: string): readonly Entry[] =>
-    texts(part.value[key]).map((tool, at) => ({
-      source: named(tool),
-      path: pointer(`/${key}`, at),
-    }))
-  const bounds = new Map<string, readonly LengthRule[]>()
-  for (const [tool, fields] of members(part.value['arg_rules'])) {
-    const made = members(fields).map(([field, rule]): LengthRule => ({
-      path: pointer(pointer('/arg_rules', tool), field),
-      field,
-      least: count(rule, 'min_len') ?? 0,
-      most: count(rule, 'max_len') ?? Number.MAX_SAFE_INTEGER,
-    }))
-    bounds.set(named(tool), made)
-  }
-  const profile: Profile = {
-    path: '',
-    name: 'default',
-    token: 'optional',
-    allow: nameList(list('allow'), true),
-    deny: nameList(list('deny'), true),
-    allowPath: '/allow',
-    rules: [],
-    set: new Map(),
-    exempt: new Set(),
-    resources: [],
-    prompts: nameList([], true),
-  }
-  return { profile: Object.freeze(profile), bounds }
-}
-
-function count(rule: Json, key: string): number | null {
-  const value = isObject(rule) ? rule[key] : undefined
-  return typeof value === 'number' ? value : null
 }
 
 /** What the policy says instead of built-in words; `codes` are those it may speak of. */

@@ -98,7 +98,11 @@ const PROFILE: Shape = record({
   approves: list(ref('pattern')),
   resources: list({ type: 'string', minLength: 1, maxLength: 2_048 }),
   prompts: list(ref('pattern')),
-  client: record({ elicitation: BOOLEAN, sampling: BOOLEAN, roots: list(TEXT) }),
+  client: record({
+    elicitation: BOOLEAN,
+    sampling: BOOLEAN,
+    roots: { oneOf: [BOOLEAN, list(TEXT)] },
+  }),
   token: { enum: ['required', 'optional'] },
   result: { enum: ['full', 'spec', 'fields'] },
   limits: OPEN,

@@ -6,6 +6,7 @@ import type { Code, Effect } from '../decision.ts'
 import type { Json } from '../json.ts'
 import type { Entry, NameList } from './pattern.ts'
 import type { Place } from './position.ts'
+import type { Root } from './roots.ts'
 
 /** The idempotency key of a contract. `at`: segments of its JSON Pointer into the arguments, or null
  *  where only the client's own key counts. `honoured`: the server itself deduplicates by it. */
@@ -50,6 +51,20 @@ export type Pinned = {
   readonly value: { readonly constant: Json } | { readonly cel: Expression }
 }
 
+/** What servers may ask of a client. `roots`: those they may know of; any: all; null: none. */
+export type ClientGrant = {
+  readonly elicitation: boolean
+  readonly sampling: boolean
+  readonly roots: readonly Root[] | 'any' | null
+}
+
+/** What a profile grants that says nothing of it. */
+export const NO_GRANT: ClientGrant = Object.freeze({
+  elicitation: false,
+  sampling: false,
+  roots: null,
+})
+
 /** What a kind of client may do. `exempt`: tools for which it says `approve: none`. */
 export type Profile = {
   readonly path: string
@@ -63,6 +78,7 @@ export type Profile = {
   readonly exempt: ReadonlySet<string>
   readonly resources: readonly Entry[]
   readonly prompts: NameList
+  readonly client: ClientGrant
 }
 
 /** What the policy says instead of a built-in code's own words. */

@@ -102,7 +102,7 @@ function readRetry(params: JsonObject, method: Method, era: Era): Rounds {
   if (state !== undefined && typeof state !== 'string') {
     return invalid('request_state', 'params.requestState must be the string that was given')
   }
-  const responses = given === undefined ? object({}) : readResponses(given)
+  const responses: Responses | null = given === undefined ? {} : readResponses(given)
   if (responses === null) {
     return invalid('input_responses', 'params.inputResponses must be an object of result objects')
   }
@@ -120,8 +120,8 @@ export const hasRetry = (params: JsonObject | null): boolean =>
 /** The answers by key, or null when one of them is no object. */
 export function readResponses(given: Json): Responses | null {
   if (!isObject(given)) return null
-  const pairs = Object.entries(given).filter(
-    (pair): pair is [string, JsonObject] => isObject(pair[1]),
+  const pairs = Object.entries(given).filter((pair): pair is [string, JsonObject] =>
+    isObject(pair[1]),
   )
   return pairs.length < Object.keys(given).length ? null : Object.fromEntries(pairs)
 }

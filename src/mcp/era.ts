@@ -19,6 +19,9 @@ const CLIENT_INFO = `${PROTOCOL}clientInfo`
 /** Where a modern request says its log level. */
 export const LOG_LEVEL: string = `${PROTOCOL}logLevel`
 
+/** The tasks extension of modern requests. */
+export const TASKS: string = `${PROTOCOL}tasks`
+
 /** Severities, mildest first. */
 export const LEVELS: readonly string[] = [
   'debug',
@@ -38,10 +41,16 @@ export type Face = {
   readonly version: string
   readonly level: string | null
   readonly token: string | number | null
+  /** What the client says it can do for servers, cut to what its revision knows. */
+  readonly capabilities: JsonObject
 }
 
 /** What a legacy client agreed on with `initialize`. `level`: what it set with `logging/setLevel`, or null. */
-export type Session = { readonly version: string; readonly level: string | null }
+export type Session = {
+  readonly version: string
+  readonly level: string | null
+  readonly capabilities: JsonObject
+}
 
 /** The revision in which a request is to be served, or why it cannot be. */
 export type Faced =
@@ -92,6 +101,12 @@ export function readFace(params: JsonObject | null, session: Session | null): Fa
   )
 }
 
+/** True when capabilities, of a client or of a server, declare an extension. */
+export function isDeclared(capabilities: JsonObject, extension: string): boolean {
+  const { extensions } = capabilities
+  return isObject(extensions) && isObject(extensions[extension])
+}
+
 /** The revision to agree on when a client asks for `asked`. */
 export const negotiated = (asked: string): string =>
   LEGACY_VERSIONS.includes(asked) ? asked : '2025-11-25'
@@ -105,6 +120,20 @@ export function atLeast(level: Json | undefined, least: string): boolean {
 export const isWanted = (params: JsonObject, level: string | null): boolean =>
   atLeast(params['level'], level ?? 'debug')
 
+/** What a session's client can do for servers: of what it declared, only what its revision knows, so that no
+ *  server is promised more. */
+export function capabilitiesOf(version: string, declared: Json | undefined): JsonObject {
+  if (!isObject(declared)) return object({})
+  const { elicitation, sampling, roots } = declared
+  const isNewest = version >= '2025-11-25'
+  const forms = version >= '2025-06-18' && isObject(elicitation)
+  return object({
+    roots: isObject(roots) ? object({}) : undefined,
+    sampling: !isObject(sampling) ? undefined : isNewest ? sampling : object({}),
+    elicitation: !forms ? undefined : isNewest ? elicitation : object({}),
+  })
+}
+
 function readEnvelope(meta: JsonObject, version: Json, token: Face['token']): Faced {
   if (typeof version !== 'string') return invalid('envelope', `${VERSION} must be a string`)
   if (version !== MODERN_VERSION) {
@@ -116,7 +145,8 @@ function readEnvelope(meta: JsonObject, version: Json, token: Face['token']): Fa
       data: object({ supported: [MODERN_VERSION], requested: version }),
     }
   }
-  if (!isObject(meta[CAPABILITIES])) {
+  const capabilities = meta[CAPABILITIES]
+  if (!isObject(capabilities)) {
     return invalid('envelope', `params._meta lacks ${CAPABILITIES}; send {} for none`)
   }
   const info = meta[CLIENT_INFO]
@@ -128,7 +158,7 @@ function readEnvelope(meta: JsonObject, version: Json, token: Face['token']): Fa
     return invalid('log_level', `${LOG_LEVEL} must be one of ${LEVELS.join(', ')}`)
   }
   const wanted = typeof level === 'string' ? level : null
-  return { kind: 'face', face: { era: 'modern', version, level: wanted, token } }
+  return { kind: 'face', face: { era: 'modern', version, level: wanted, token, capabilities } }
 }
 
 const isImplementation = (info: Json): boolean =>

@@ -1,25 +1,42 @@
-// One session of one client: lines in, messages out. It has no input or output of its own.
+// One session or desk of one client: messages in, messages out. It has no input or output of its own.
 
 import type { Client, Transport } from '../call.ts'
 import { Fault } from '../fault.ts'
-import { type Doors, recordCounts } from '../gateway.ts'
-import type { Json, JsonLimits, JsonObject } from '../json.ts'
+import type { Doors } from '../gateway.ts'
+import { type Json, type JsonLimits, type JsonObject, object } from '../json.ts'
 import type { ListKind } from '../ports.ts'
 import { unrecorded } from '../refusal.ts'
+import { asking, type Asking } from './asks.ts'
 import { isCall } from './calls.ts'
-import { changes } from './changes.ts'
+import { type Channel, type Hop, type Said, STATUS, type Weight } from './channel.ts'
 import {
   BATCH_VERSION,
+  capabilitiesOf,
   type Face,
   isModern,
   isWanted,
-  LEGACY_VERSIONS,
   negotiated,
   readFace,
   type Session,
 } from './era.ts'
 import {
+  cancel,
+  cancelAll,
+  enter,
+  flights,
+  type Flights,
+  fly,
+  gone,
+  isReady,
+  leave,
+  settled,
+  takeOff,
+  type Weighs,
+  work,
+} from './flights.ts'
+import {
   type Id,
+  type Line,
   type Malformed,
   malformed,
   type Message,
@@ -30,10 +47,10 @@ import {
   RPC,
 } from './message.ts'
 import { cleanNotice, errorText, noticeText, resultText } from './render.ts'
-import { routes } from './routes.ts'
-import { type Flight, invalid, refusedText, serve, type Stage, type Weight } from './serve.ts'
-import { tally } from './tally.ts'
-import { initialize, view } from './views.ts'
+import { invalid, refusedText } from './refuse.ts'
+import { serve } from './serve.ts'
+import { type Stage, stageOf, type Told } from './stage.ts'
+import { initialize, LOOK } from './views.ts'
 
 /** The ceilings that a session keeps; `calls` are those in flight at once. */
 export type FrontLimits = {
@@ -52,7 +69,13 @@ export type FrontOptions = {
   readonly limits: FrontLimits
   /** The gateway's own version. */
   readonly version: string
-  /** Takes one message without a line end. A `notice` may be dropped, then it gives false. */
+  /** Whether an id is taken in the whole session, or only in the channel on which it came: many requests
+   *  over modern HTTP may bear one id. */
+  readonly ids: 'session' | 'channel'
+  /** What is served here; requests of another era are refused. */
+  readonly eras: 'both' | 'modern' | 'legacy'
+  /** Takes one message that belongs to no incoming one, without a line end. A `notice` may be dropped, then
+   *  it gives false. */
   readonly write: (message: string, weight: Weight) => boolean
   /** Takes one line for the operator. */
   readonly say: (line: string) => void
@@ -60,29 +83,39 @@ export type FrontOptions = {
   readonly onReady: () => void
 }
 
-/** One session of one client: lines in, messages out, no I/O of its own. */
+/** One session of one client, or all that a modern client asks of one endpoint. No I/O of its own. */
 export type Front = {
-  /** Takes one line. Never throws; whatever comes of it is written when it is known. */
-  receive(line: Uint8Array): void
+  /** Takes one line. Never throws; whatever comes of it is written to `channel` when it is known. */
+  receive(line: Uint8Array, channel: Channel): void
+  /** As `receive`, for a line of so many bytes that was read with `readLine` before. */
+  take(read: Line, bytes: number, channel: Channel, hop?: Hop): void
+  /** Records a message that the door itself refuses, then says the error. */
+  refuse(
+    what: { readonly id: Id | null; readonly method: string; readonly bytes?: number },
+    told: Told,
+    channel: Channel,
+  ): void
+  /** The client closed a channel: modern requests that came in on it are cancelled, legacy ones go on. */
+  gone(channel: Channel): void
+  /** What `initialize` agreed on; null before it, and always where only the modern era is served. */
+  session(): Session | null
   /** A line of so many bytes was dropped because it was longer than the limit. */
-  tooLong(bytes: number): void
+  tooLong(bytes: number, channel: Channel): void
   /** False while so much waits that no further line should be given; calls in flight do not count, so a
    *  cancellation is always read. */
   ready(): boolean
   /** A server's list of this kind may have changed. */
   changed(kind: ListKind): void
+  /** A server says that a resource was updated: the params of its notice. */
+  updated(upstream: string, params: JsonObject): void
   /** A server logged something that belongs to no single call. */
   logged(params: JsonObject): void
-  /** New calls are refused from now on; resolves when nothing is in flight. */
+  /** New calls are refused from now on, streams are ended; resolves when nothing is in flight. */
   drain(): Promise<void>
   /** The client is gone or its time is up: every request in flight is cancelled, nothing more is written. */
   abandon(): void
 }
 
-/** Messages in work beside the calls before the session stops reading. */
-const MAX_WAITING = 64
-/** Cancelled calls whose outcome is still awaited: they hold no place of a call, but not without end. */
-const MAX_CANCELLED = 1_024
 /** Messages in one batch. */
 const MAX_BATCH = 100
 
@@ -90,102 +123,97 @@ const MAX_BATCH = 100
 export function front(options: FrontOptions): Front {
   const self = assemble(options)
   return {
-    receive: (line) => receive(self, line),
-    tooLong: (bytes) => refuseMalformed(self, malformed('too_long', {}), bytes),
-    ready: () => isReady(self),
-    changed: (kind) => self.stage.changes.changed(kind),
+    receive: (line, channel) => take(self, readLine(line, self.json), line.length, { channel }),
+    take: (read, bytes, channel, hop) =>
+      take(self, read, bytes, hop === undefined ? { channel } : { channel, hop }),
+    refuse: (what, told, channel) => refuse(self, what, told, channel),
+    gone: (channel) => gone(self.flights, channel),
+    session: () => self.session,
+    tooLong: (bytes, channel) => refuseMalformed(self, malformed('too_long', {}), channel, bytes),
+    ready: () => isReady(self.flights),
+    changed(kind) {
+      self.stage.changes.changed(kind)
+      self.stage.subscriptions.changed(kind)
+    },
+    updated: (upstream, params) => self.stage.subscriptions.updated(upstream, params),
     logged: (params) => logged(self, params),
     async drain() {
-      self.draining = true
-      while (self.work.size > 0) await Promise.allSettled(self.work)
+      self.flights.draining = true
+      self.stage.subscriptions.end()
+      await settled(self.flights)
       self.stage.changes.stop()
+      self.stage.subscriptions.stop()
       await self.stage.tally.flush()
     },
     abandon() {
       self.silent = true
-      for (const flight of self.inFlight) cancel(self, flight)
+      self.asking.stop()
+      cancelAll(self.flights)
+      self.stage.subscriptions.stop()
     },
   }
 }
 
 type Self = {
   readonly stage: Stage
-  readonly limits: FrontLimits
+  readonly flights: Flights
+  readonly asking: Asking
   readonly json: JsonLimits
-  readonly onReady: () => void
-  /** Requests that may still be answered. An id is free again once its request was answered or cancelled. */
-  readonly flights: Map<Id, Flight>
-  /** Requests whose work has not ended, the cancelled ones too. */
-  readonly inFlight: Set<Flight>
-  readonly work: Set<Promise<void>>
+  readonly eras: FrontOptions['eras']
   session: Session | null
   /** Resolves when `initialize` was answered: nothing of the session is said before. */
   greeted: Promise<void>
-  calls: number
-  /** Of the requests in flight, calls that were cancelled. */
-  cancelled: number
-  draining: boolean
   silent: boolean
+  readonly isDraining: () => boolean
 }
 
+/** Where one message came from. */
+type From = { readonly channel: Channel; readonly hop?: Hop }
+
 function assemble(options: FrontOptions): Self {
-  const { client, doors, version, limits } = options
-  const scene = { client, doors, version, say: sayOnce(options.say) }
+  const { limits } = options
   const self: Self = {
-    limits,
     json: {
       bytes: limits.requestBytes,
       depth: limits.depth,
       keys: limits.keys,
       nodes: limits.nodes,
     },
-    onReady: options.onReady,
-    flights: new Map(),
-    inFlight: new Set(),
-    work: new Set(),
+    eras: options.eras,
+    flights: flights({
+      calls: limits.calls,
+      ids: options.ids,
+      onReady: options.onReady,
+      failed: (error, id) => faultSaid(self, id, error),
+      write: ({ channel }, said) => {
+        if (!self.silent) channel.write(said.text, { weight: 'response', status: said.status })
+      },
+    }),
+    asking: asking(),
     session: null,
     greeted: Promise.resolve(),
-    calls: 0,
-    cancelled: 0,
-    draining: false,
     silent: false,
-    stage: {
-      scene,
-      routes: routes(),
-      transport: options.transport,
-      write: (message, weight) => !self.silent && options.write(message, weight),
-      session: () => self.session,
-      setLevel: (level) => {
-        if (self.session !== null) self.session = { ...self.session, level }
-      },
-      tally: tally(
-        (counts) => recordCounts(doors, client, { transport: options.transport, counts }),
-        () => scene.say('what was counted could not be recorded; it is kept for the next time'),
-      ),
-      changes: changes({
-        look: async (kind) => (await view(scene, LOOK, kind)).view,
-        tell: (method) => self.stage.write(noticeText(method, null), 'notice'),
-        failed: () => scene.say('a changed list could not be recorded and is not announced'),
-      }),
-    },
+    isDraining: () => self.flights.draining,
+    stage: stageOf(options, () => self),
   }
   return self
 }
 
-/** The face of a look that is only compared, never sent. */
-const LOOK: Face = { era: 'legacy', version: LEGACY_VERSIONS[0] ?? '', level: null, token: null }
-
-const isReady = (self: Self): boolean => self.work.size - self.calls - self.cancelled < MAX_WAITING
-
-function receive(self: Self, line: Uint8Array): void {
-  const read = readLine(line, self.json)
-  if (read.kind !== 'batch') return take(self, read, line.length)
-  if (self.session?.version !== BATCH_VERSION) return refuseMalformed(self, malformed('batch', {}))
-  if (read.elements.length === 0) return refuseMalformed(self, malformed('batch_empty', {}))
-  if (read.elements.length > MAX_BATCH) {
-    return refuseMalformed(self, malformed('batch_too_long', {}))
-  }
-  for (const element of read.elements) take(self, readElement(element))
+function take(self: Self, read: Line, bytes: number, from: From): void {
+  if (read.kind !== 'batch') return takeOne(self, read, from, bytes)
+  const problem =
+    self.session?.version !== BATCH_VERSION
+      ? 'batch'
+      : read.elements.length === 0
+        ? 'batch_empty'
+        : read.elements.length > MAX_BATCH
+          ? 'batch_too_long'
+          : null
+  if (problem !== null) return refuseMalformed(self, malformed(problem, {}), from.channel)
+  // Held open, so that the channel is not done after the first of them.
+  const place = enter(self.flights, from.channel)
+  for (const element of read.elements) takeOne(self, readElement(element), from)
+  leave(self.flights, place)
 }
 
 // Each element is a message of its own, but none may change what the others are read as.
@@ -197,18 +225,13 @@ function readElement(element: Json): Message {
   return isApart ? malformed('batch', { id, method }) : message
 }
 
-function take(self: Self, message: Message, bytes?: number): void {
-  switch (message.kind) {
-    case 'request':
-      return begin(self, message)
-    case 'notification':
-      return notice(self, message.method, message.params)
-    case 'malformed':
-      return refuseMalformed(self, message, bytes)
-    case 'response':
-      // We ask clients nothing, so a response answers nothing.
-      return self.stage.tally.add('responses')
-  }
+function takeOne(self: Self, message: Message, from: From, bytes?: number): void {
+  if (message.kind === 'request') return begin(self, message, from)
+  if (message.kind === 'malformed') return refuseMalformed(self, message, from.channel, bytes)
+  const place = enter(self.flights, from.channel)
+  if (message.kind === 'notification') notice(self, message.method, message.params, from)
+  else if (!self.asking.answered(message)) self.stage.tally.add('responses')
+  leave(self.flights, place)
 }
 
 // Only a session can be told what no request asked for.
@@ -220,168 +243,123 @@ function logged({ session, stage }: Self, params: JsonObject): void {
 }
 
 /** Notifications are never answered, and none is passed on as it is. */
-function notice(self: Self, method: string, params: Request['params']): void {
+function notice(self: Self, method: string, params: Request['params'], { channel }: From): void {
   // A call without an id would be one that nobody has to answer for.
-  if (isCall(method)) return refuseMalformed(self, malformed('id_missing', { method, told: false }))
+  if (isCall(method)) {
+    return refuseMalformed(self, malformed('id_missing', { method, told: false }), channel)
+  }
   self.stage.tally.add('notifications')
   if (method !== 'notifications/cancelled') return
   const id = params?.['requestId']
   if (typeof id !== 'string' && typeof id !== 'number') return
-  const flight = self.flights.get(id)
-  if (flight !== undefined && flight.request.method !== 'initialize') cancel(self, flight)
+  const flight = self.flights.places.get(channel)?.ids.get(id)
+  if (flight !== undefined && flight.request.method !== 'initialize') cancel(self.flights, flight)
 }
 
-function cancel(self: Self, flight: Flight): void {
-  // What goes on without its client takes no place from the calls that follow.
-  if (flight.counts && !flight.cancelled) {
-    self.calls--
-    self.cancelled++
-  }
-  flight.cancelled = true
-  if (self.flights.get(flight.request.id) === flight) self.flights.delete(flight.request.id)
-  flight.stop.abort()
-}
-
-function refuseMalformed(self: Self, message: Malformed, bytes?: number): void {
+function refuseMalformed(self: Self, message: Malformed, channel: Channel, bytes?: number): void {
   const { id, problem, rpc, method, told } = message
   const from = bytes === undefined ? { id, method } : { id, method, bytes }
-  const sentence = problemSentence(problem)
-  void work(self, id, async () => {
-    const text = await invalid(self.stage, from, {
-      problem,
-      rpc,
-      message: sentence,
-      data: null,
-    }).catch((error: unknown) => faultText(self, id, error))
-    if (told) self.stage.write(text, 'response')
+  work(self.flights, channel, id, async () => {
+    const sentence = problemSentence(problem)
+    const said = await invalid(self.stage, from, { problem, rpc, message: sentence, data: null })
+      // What can only have been a notification is never answered, not even with a fault.
+      .catch((error: unknown) => faultSaid(self, id, error))
+    return told ? said : null
   })
 }
 
-function begin(self: Self, request: Request): void {
+function refuse(
+  self: Self,
+  what: { readonly id: Id | null; readonly method: string; readonly bytes?: number },
+  told: Told,
+  channel: Channel,
+): void {
+  work(self.flights, channel, what.id, () => invalid(self.stage, what, told))
+}
+
+function begin(self: Self, request: Request, from: From): void {
   const { id, method, params } = request
-  if (self.flights.has(id)) {
-    const message = 'this id is in use by a request that was not answered yet; use another'
-    return refuseRequest(self, request, {
-      problem: 'id_in_use',
-      rpc: RPC.request,
-      message,
-      data: null,
-    })
-  }
-  if (method === 'initialize' && !isModern(params)) return greet(self, request)
-  // A ping may come before the handshake.
-  if (method === 'ping' && self.session === null && !isModern(params)) {
+  const { channel } = from
+  const place = enter(self.flights, channel)
+  if (place.ids.has(id)) refuse(self, request, ID_IN_USE, channel)
+  else if (method === 'initialize' && !isModern(params) && self.eras !== 'modern') {
+    greet(self, request, channel)
+  } else if (method === 'ping' && self.session === null && !isModern(params)) {
+    // A ping may come before the handshake.
     self.stage.tally.add('pings')
-    self.stage.write(resultText(id, '{}'), 'response')
-    return
+    self.flights.options.write(place, { text: resultText(id, '{}'), status: STATUS.ok })
+  } else depart(self, request, from)
+  leave(self.flights, place)
+}
+
+function depart(self: Self, request: Request, { channel, hop }: From): void {
+  const { method } = request
+  const faced = readFace(request.params, self.session)
+  if (faced.kind === 'refused') return refuse(self, request, faced, channel)
+  const { face } = faced
+  if (face.era === 'modern' && self.eras === 'legacy') {
+    return refuse(self, request, OTHER_ERA, channel)
   }
-  const faced = readFace(params, self.session)
-  if (faced.kind === 'refused') return refuseRequest(self, request, faced)
-  const flight = takeOff(self, request, faced.face)
+  const weighs = weightOf(face, method)
+  const receivedUs = self.stage.scene.doors.clock.nowUs()
+  const flight = takeOff(
+    self.flights,
+    { request, face, receivedUs, weighs, hop: hop ?? null },
+    channel,
+  )
   const { greeted } = self
-  void fly(self, flight, async () => {
+  void fly(self.flights, flight, async () => {
     if (flight.face.era === 'legacy') await greeted
     return serve(self.stage, flight)
   })
 }
 
-function refuseRequest(self: Self, request: Request, told: Parameters<typeof invalid>[2]): void {
-  void work(self, request.id, async () => {
-    self.stage.write(await invalid(self.stage, request, told), 'response')
-  })
+const weightOf = ({ era }: Face, method: string): Weighs => {
+  if (isCall(method)) return 'call'
+  return era === 'modern' && method === 'subscriptions/listen' ? 'stream' : 'other'
+}
+
+const ID_IN_USE: Told = {
+  problem: 'id_in_use',
+  rpc: RPC.request,
+  message: 'this id is in use by a request that was not answered yet; use another',
+  data: null,
+}
+const OTHER_ERA: Told = {
+  problem: 'era',
+  rpc: RPC.request,
+  message: 'this session speaks the revision of its initialize; send the request outside of it',
+  data: null,
 }
 
 /** The handshake. The session stands at once, so that what follows on the input is read as its own. */
-function greet(self: Self, request: Request): void {
+function greet(self: Self, request: Request, channel: Channel): void {
   const asked = request.params?.['protocolVersion']
   if (typeof asked !== 'string') {
     const message = 'params.protocolVersion must be a string'
-    return refuseRequest(self, request, {
-      problem: 'protocol_version',
-      rpc: RPC.params,
-      message,
-      data: null,
-    })
+    const told = { problem: 'protocol_version', rpc: RPC.params, message, data: null }
+    return refuse(self, request, told, channel)
   }
   const version = negotiated(asked)
-  self.session = { version, level: null }
-  const face: Face = { era: 'legacy', version, level: null, token: null }
-  self.greeted = fly(self, takeOff(self, request, face), async () =>
-    resultText(request.id, await initialize(self.stage.scene, face)),
-  )
-}
-
-function takeOff(self: Self, request: Request, face: Face): Flight {
-  const isOne = isCall(request.method)
-  const full = self.calls >= self.limits.calls || self.cancelled >= MAX_CANCELLED
-  const refuse = !isOne ? null : self.draining ? 'draining' : full ? 'too_many_calls' : null
-  const flight: Flight = {
-    request,
-    face,
-    receivedUs: self.stage.scene.doors.clock.nowUs(),
-    stop: new AbortController(),
-    refuse,
-    counts: isOne && refuse === null,
-    cancelled: false,
-  }
-  self.flights.set(request.id, flight)
-  self.inFlight.add(flight)
-  return flight
-}
-
-function fly(self: Self, flight: Flight, make: () => Promise<string | null>): Promise<void> {
-  const { id } = flight.request
-  if (flight.counts) self.calls++
-  return work(self, id, async () => {
-    const text = await make()
-      .catch((error: unknown) => faultText(self, id, error))
-      .finally(() => {
-        if (flight.counts && flight.cancelled) self.cancelled--
-        else if (flight.counts) self.calls--
-        self.inFlight.delete(flight)
-      })
-    if (flight.cancelled) return
-    self.flights.delete(id)
-    if (text !== null) self.stage.write(text, 'response')
-  })
-}
-
-/** Runs one piece of work; what breaks in it breaks nothing else. */
-function work(self: Self, id: Id | null, run: () => Promise<void>): Promise<void> {
-  const running = run()
-    .catch((error: unknown) => {
-      self.stage.write(faultText(self, id, error), 'response')
-    })
-    .finally(() => {
-      const was = isReady(self)
-      self.work.delete(running)
-      if (!was && isReady(self)) self.onReady()
-    })
-  self.work.add(running)
-  return running
+  const capabilities = capabilitiesOf(version, request.params?.['capabilities'])
+  self.session = { version, level: null, capabilities }
+  const face: Face = { era: 'legacy', version, level: null, token: null, capabilities }
+  const receivedUs = self.stage.scene.doors.clock.nowUs()
+  const what = { request, face, receivedUs, weighs: 'other', hop: null } as const
+  self.greeted = fly(self.flights, takeOff(self.flights, what, channel), async () => ({
+    text: resultText(request.id, await initialize(self.stage.scene, face)),
+    status: STATUS.ok,
+  }))
 }
 
 /** What the client is told of a fault: whether anything was sent, where that is known. */
-function faultText(self: Self, id: Id | null, error: unknown): string {
+function faultSaid(self: Self, id: Id | null, error: unknown): Said {
   const code = error instanceof Fault ? error.code : 'internal'
   if (code === 'not_recorded' || code === 'outcome_not_recorded') {
     const reply = unrecorded(code)
-    if (reply.kind === 'refused') return refusedText(id, LOOK, reply)
+    if (reply.kind === 'refused') return refusedText(id, LOOK, reply, object({}))
   }
   self.stage.scene.doors.broken(error)
   const message = 'the gateway broke; check the state before you call again'
-  return errorText(id, { code: RPC.internal, message, data: null })
-}
-
-/** Lines remembered as said; beyond them a line may be said again. */
-const MAX_SAID = 1_000
-
-function sayOnce(say: (line: string) => void): (line: string) => void {
-  const said = new Set<string>()
-  return (line) => {
-    if (said.has(line)) return
-    if (said.size >= MAX_SAID) said.clear()
-    said.add(line)
-    say(line)
-  }
+  return { text: errorText(id, { code: RPC.internal, message, data: null }), status: STATUS.ok }
 }

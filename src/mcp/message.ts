@@ -46,11 +46,18 @@ export type Request = {
   readonly params: JsonObject | null
 }
 
-/** What one line, or one element of a batch, is. `response`: nothing was asked, so it answers nothing. */
+/** What a client says to a request of ours. `result` is null for an error. */
+export type Response = {
+  readonly kind: 'response'
+  readonly id: Id | null
+  readonly result: JsonObject | null
+}
+
+/** What one line, or one element of a batch, is. */
 export type Message =
   | Request
   | { readonly kind: 'notification'; readonly method: string; readonly params: JsonObject | null }
-  | { readonly kind: 'response' }
+  | Response
   | Malformed
 
 /** What one line holds. The elements of a batch are not classified yet. */
@@ -134,11 +141,15 @@ function readId(id: Json | undefined): Id | null | undefined {
 
 const isResponse = (value: JsonObject): boolean => 'result' in value || 'error' in value
 
-const readResponse = (value: JsonObject): Message => {
+function readResponse(value: JsonObject): Message {
+  const { jsonrpc, id, result, error } = value
   const whole = Object.keys(value).every((key) => RESPONSE_MEMBERS.has(key))
-  return whole && value['jsonrpc'] === '2.0'
-    ? { kind: 'response' }
-    : malformed('response', { told: false })
+  const isOne = (result === undefined) !== (error === undefined)
+  const isRead = result === undefined ? isObject(error) : isObject(result)
+  if (!whole || jsonrpc !== '2.0' || !isOne || !isRead) {
+    return malformed('response', { told: false })
+  }
+  return { kind: 'response', id: readId(id) ?? null, result: isObject(result) ? result : null }
 }
 
 const SENTENCES: Readonly<Record<MessageProblem, string>> = {

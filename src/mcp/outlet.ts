@@ -2,7 +2,7 @@
 
 import type { Writable } from 'node:stream'
 
-import type { Weight } from './serve.ts'
+import type { Weight } from './channel.ts'
 
 /** Lines to one client. */
 export type Outlet = {

@@ -1,6 +1,6 @@
 // Answers, refusals and notices as JSON-RPC text for one client. What nobody changed passes as it came.
 
-import type { Answer, Method } from '../call.ts'
+import type { Answer, Ask, Asks, Method } from '../call.ts'
 import type { Refusal } from '../decision.ts'
 import { isObject, type Json, type JsonObject, object, writeJson } from '../json.ts'
 import type { Face } from './era.ts'
@@ -35,9 +35,15 @@ export const noticeText = (method: string, params: JsonObject | null): string =>
     ? `{"jsonrpc":"2.0","method":${JSON.stringify(method)}}`
     : `{"jsonrpc":"2.0","method":${JSON.stringify(method)},"params":${writeJson(params)}}`
 
+/** A request of ours. */
+export const requestText = (id: string, method: string, params: JsonObject): string =>
+  `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":${JSON.stringify(method)},"params":${writeJson(params)}}`
+
 /** The data of an error that refuses. */
-export const refusalData = (refusal: Refusal, more: { readonly [key: string]: Json }): JsonObject =>
-  object({ ...more, [REFUSAL]: told(refusal) })
+export const refusalData = (
+  refusal: Refusal,
+  more: { readonly [key: string]: Json | undefined },
+): JsonObject => object({ ...more, [REFUSAL]: told(refusal) })
 
 /** The result that refuses a tool call. */
 export const refusalResult = (face: Face, sentence: string, refusal: Refusal): string =>
@@ -59,6 +65,18 @@ export function answerText(
 ): string {
   if (answer.kind === 'result') return resultText(id, dress(to.face, to.method, answer))
   return errorText(id, translate(answer, to))
+}
+
+/** What a server asks, for a modern client, which makes the call again with its answers. */
+export function asksText(
+  id: Id,
+  { asks, state }: { readonly asks: Asks; readonly state: string },
+  shown: (ask: Ask) => Ask,
+): string {
+  const pairs = Object.entries(asks.asks).map(([key, ask]) => [key, object({ ...shown(ask) })])
+  const inputRequests = pairs.length === 0 ? undefined : object(Object.fromEntries(pairs))
+  const value = object({ resultType: 'input_required', inputRequests, requestState: state })
+  return resultText(id, writeJson(value))
 }
 
 /** A result of our own making in the client's revision. `cacheable`: one of the results that must

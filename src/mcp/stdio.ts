@@ -5,6 +5,7 @@ import type { Readable, Writable } from 'node:stream'
 
 import type { JsonObject } from '../json.ts'
 import type { ListKind, Upstreams } from '../ports.ts'
+import type { Channel } from './channel.ts'
 import { type Front, front, type FrontOptions } from './front.ts'
 import { lines } from './lines.ts'
 import { type Outlet, outlet } from './outlet.ts'
@@ -16,7 +17,10 @@ export type Ended = {
 }
 
 /** A session's needs, with the servers behind it and the streams and signals of this process. */
-export type StdioOptions = Omit<FrontOptions, 'transport' | 'write' | 'onReady'> & {
+export type StdioOptions = Omit<
+  FrontOptions,
+  'transport' | 'ids' | 'eras' | 'write' | 'onReady'
+> & {
   readonly upstreams: Pick<Upstreams, 'names'> & {
     onChange(listener: (upstream: string, kind: ListKind) => void): void
     onLog(listener: (upstream: string, params: JsonObject) => void): void
@@ -87,8 +91,8 @@ function session(options: StdioOptions, end: (why: Exclude<Ended['why'], 'signal
     if (isClosed) return
     for (; next < waiting.length && mayTake(); next++) {
       const piece = waiting[next]
-      if (piece?.kind === 'line') one.receive(piece.line)
-      else if (piece?.kind === 'too_long') one.tooLong(piece.bytes)
+      if (piece?.kind === 'line') one.receive(piece.line, channel)
+      else if (piece?.kind === 'too_long') one.tooLong(piece.bytes, channel)
     }
     if (next < waiting.length) {
       input.pause()
@@ -106,7 +110,19 @@ function session(options: StdioOptions, end: (why: Exclude<Ended['why'], 'signal
       end('output_closed')
     },
   })
-  const one = front({ ...options, transport: 'stdio', write: out.write, onReady: pump })
+  const one = front({
+    ...options,
+    transport: 'stdio',
+    ids: 'session',
+    eras: 'both',
+    write: out.write,
+    onReady: pump,
+  })
+  // Everything goes one way here.
+  const channel: Channel = {
+    write: (message, { weight }) => out.write(message, weight),
+    done: () => undefined,
+  }
   const splitter = lines(
     options.limits.requestBytes,
     (line) => waiting.push({ kind: 'line', line }),

@@ -5,7 +5,7 @@ import { type Doors, list, recordView } from '../gateway.ts'
 import { isObject, type Json, type JsonObject, object, writeJson } from '../json.ts'
 import type { PolicySet } from '../policy/set.ts'
 import type { Hello, ListKind, Shown } from '../ports.ts'
-import { type Face, MODERN_VERSION, PROTOCOL } from './era.ts'
+import { type Face, isDeclared, LEGACY_VERSIONS, MODERN_VERSION, PROTOCOL, TASKS } from './era.ts'
 import { exposed, isDoubtful, resolve } from './names.ts'
 import { ownResult, withoutOurs } from './render.ts'
 
@@ -17,8 +17,24 @@ export type Scene = {
   readonly say: (line: string) => void
 }
 
-/** A capability of the protocol that servers declare. */
-export type Capability = 'tools' | 'prompts' | 'resources' | 'completions' | 'logging'
+/** The face of a look that is only compared, never sent. */
+export const LOOK: Face = {
+  era: 'legacy',
+  version: LEGACY_VERSIONS[0] ?? '',
+  level: null,
+  token: null,
+  capabilities: object({}),
+}
+
+/** A capability of the protocol that servers declare. `subscribe`: of resources; `tasks`: the extension. */
+export type Capability =
+  | 'tools'
+  | 'prompts'
+  | 'resources'
+  | 'completions'
+  | 'logging'
+  | 'subscribe'
+  | 'tasks'
 
 /** down: no server could be asked. */
 export type Offer = 'offered' | 'absent' | 'down'
@@ -29,7 +45,18 @@ export async function offer(doors: Doors, capability: Capability): Promise<Offer
   const hellos = await hellosOf(doors)
   const known = hellos.filter((hello) => hello !== null)
   if (known.length === 0) return 'down'
-  return known.some(({ capabilities }) => isObject(capabilities[capability])) ? 'offered' : 'absent'
+  return known.some((hello) => declares(hello, capability)) ? 'offered' : 'absent'
+}
+
+/** What this client is promised, as `server/discover` says it. */
+export const capabilitiesFor = async (scene: Scene, face: Face): Promise<JsonObject> =>
+  advertised(scene, face, await hellosOf(scene.doors))
+
+function declares({ capabilities }: Hello, capability: Capability): boolean {
+  if (capability === 'tasks') return isDeclared(capabilities, TASKS)
+  if (capability !== 'subscribe') return isObject(capabilities[capability])
+  const { resources } = capabilities
+  return isObject(resources) && resources['subscribe'] === true
 }
 
 /** The result of `server/discover`; the view has its record. */
@@ -57,9 +84,13 @@ export async function initialize(scene: Scene, face: Face): Promise<string> {
   return ownResult(face, members, 'once')
 }
 
-/** A list as it goes out. `text`: the result; `view`: what it shows, in order, so that two views can be
+/** A list as it goes out. `items`: their texts; `view`: what it shows, in order, so that two views can be
  *  compared; `complete`: false when a server could not be asked. */
-export type View = { readonly text: string; readonly view: string; readonly complete: boolean }
+export type View = {
+  readonly items: readonly string[]
+  readonly view: string
+  readonly complete: boolean
+}
 
 /** All pages of one kind as this client may see them. A name or URI that two things share is withheld and
  *  said to the operator. */
@@ -67,14 +98,26 @@ export async function view(scene: Scene, face: Face, kind: ListKind): Promise<Vi
   const { shown, complete } = await list(scene.client, kind, scene.doors)
   const apart = await keepApart(scene, kind, shown)
   const items = apart.map(({ name, one }) => itemText(face, kind, name, one.definition.value))
-  const own = ownResult(face, { _meta: metaOf(scene, face), [MEMBERS[kind]]: [] }, 'cacheable')
+  const view = apart.map(({ name, one }) => `${name} ${one.definition.hash}`).join('\n')
+  return { items, view, complete }
+}
+
+/** The result of a list with these items. `cursor` is null on the last page. */
+export function listText(
+  scene: Scene,
+  face: Face,
+  kind: ListKind,
+  page: { readonly items: readonly string[]; readonly cursor: string | null },
+): string {
+  const members = {
+    _meta: metaOf(scene, face),
+    nextCursor: page.cursor ?? undefined,
+    [MEMBERS[kind]]: [],
+  }
+  const own = ownResult(face, members, 'cacheable')
   const hole = `"${MEMBERS[kind]}":[`
   const at = own.lastIndexOf(hole) + hole.length
-  return {
-    text: own.slice(0, at) + items.join(',') + own.slice(at),
-    view: apart.map(({ name, one }) => `${name} ${one.definition.hash}`).join('\n'),
-    complete,
-  }
+  return own.slice(0, at) + page.items.join(',') + own.slice(at)
 }
 
 const MEMBERS = {
@@ -118,22 +161,27 @@ function advertised(
   { era }: Face,
   hellos: readonly (Hello | null)[],
 ): JsonObject {
-  const declares = (capability: Capability): boolean =>
-    hellos.some((hello) => isObject(hello?.capabilities[capability]))
+  const some = (capability: Capability): boolean =>
+    hellos.some((hello) => hello !== null && declares(hello, capability))
   const may = usesOf(doors.policy(), client)
-  const prompts = may.prompts && declares('prompts')
-  const resources = may.resources && declares('resources')
-  // Changes are told to sessions only: modern clients ask for them, which is not served yet.
-  const changing = era === 'legacy' ? object({ listChanged: true }) : object({})
-  const tools = declares('tools') || hellos.every((hello) => hello === null)
+  const prompts = may.prompts && some('prompts')
+  const resources = may.resources && some('resources')
+  const subscribe = some('subscribe') ? true : undefined
+  const tools = some('tools') || hellos.every((hello) => hello === null)
+  // A revision that does not know of extensions is told of none.
+  const tasks = era === 'modern' && some('tasks')
   return object({
-    tools: tools ? changing : undefined,
-    prompts: prompts ? changing : undefined,
-    resources: resources ? changing : undefined,
-    completions: declares('completions') && (prompts || resources) ? object({}) : undefined,
-    logging: declares('logging') ? object({}) : undefined,
+    tools: tools ? CHANGING : undefined,
+    prompts: prompts ? CHANGING : undefined,
+    resources: resources ? object({ subscribe, ...CHANGING }) : undefined,
+    completions: some('completions') && (prompts || resources) ? object({}) : undefined,
+    logging: some('logging') ? object({}) : undefined,
+    extensions: tasks ? object({ [TASKS]: object({}) }) : undefined,
   })
 }
+
+/** Policy, pins and servers may each change what a client sees. */
+const CHANGING: JsonObject = object({ listChanged: true })
 
 /** Whether the client's profile lists anything of a kind. Costs no list of any server. */
 function usesOf(
@@ -195,13 +243,20 @@ const texts = new WeakMap<JsonObject, string>()
 function itemText(face: Face, kind: ListKind, name: string, value: JsonObject): string {
   const isOwnName = kind === 'resources' || kind === 'templates' || value['name'] === name
   const renamed = isOwnName ? value : object({ ...value, name })
-  const shaped = face.era === 'legacy' ? withObjectOutput(renamed) : renamed
+  const plain = kind === 'tools' ? withoutExecution(renamed) : renamed
+  const shaped = face.era === 'legacy' ? withObjectOutput(plain) : plain
   if (shaped !== value) return writeJson(withoutOurs(shaped))
   const known = texts.get(value)
   if (known !== undefined) return known
   const text = writeJson(withoutOurs(value))
   texts.set(value, text)
   return text
+}
+
+/** The tasks of 2025-11-25 are not offered, so no tool may ask for one. */
+function withoutExecution(item: JsonObject): JsonObject {
+  const { execution, ...rest } = item
+  return execution === undefined ? item : object(rest)
 }
 
 /** Legacy clients expect an object schema; a result of another shape reaches them as `{ result }`. */

@@ -10,7 +10,8 @@ import { fileURLToPath } from 'node:url'
 import type { Client } from '../../src/call.ts'
 import { sha256 } from '../../src/canonical.ts'
 import type { Doors } from '../../src/gateway.ts'
-import { type Front, front } from '../../src/mcp/front.ts'
+import type { Channel, How } from '../../src/mcp/channel.ts'
+import { type Front, front, type FrontOptions } from '../../src/mcp/front.ts'
 import { type RunningUpstreams, startUpstreams } from '../../src/mcp/upstreams.ts'
 import { loadConfig } from '../../src/policy/config.ts'
 import { declared } from '../../src/policy/decide.ts'
@@ -41,14 +42,24 @@ export type Setup = {
   readonly profile?: Readonly<Record<string, unknown>>
   readonly tools?: Readonly<Record<string, unknown>>
   readonly calls?: number
+  readonly ids?: FrontOptions['ids']
+  readonly eras?: FrontOptions['eras']
   /** Makes the doors of the hall worse, to see the session meet a fault. */
   readonly coat?: (doors: Doors) => Doors
 }
 
+/** What came out on one channel. `done`: how often it was told that it is done. */
+export type Post = Channel & {
+  heard(): readonly (Heard & { readonly how: How })[]
+  dones(): number
+}
+
 export type Desk = {
   readonly front: Front
-  /** Gives one line: text as it is, anything else as JSON. */
-  say(line: unknown): void
+  /** Gives one line: text as it is, anything else as JSON. Without a channel, on the session's own. */
+  say(line: unknown, channel?: Channel): void
+  /** A channel of its own, as one POST has. */
+  channel(): Post
   /** All messages so far, parsed, and as they were written. */
   heard(): readonly Heard[]
   lines(): readonly string[]
@@ -77,20 +88,24 @@ export async function open(t: TestContext, setup: Setup = {}): Promise<Desk> {
   const { doors, upstreams, limits, client } = world
   const written: string[] = []
   const waiting = new Set<() => void>()
+  const write = (message: string): true => {
+    written.push(message)
+    for (const wake of waiting) wake()
+    return true
+  }
   const session = front({
     client,
     doors: setup.coat?.(doors) ?? doors,
     transport: 'stdio',
+    ids: setup.ids ?? 'session',
+    eras: setup.eras ?? 'both',
     limits: { ...limits, calls: setup.calls ?? limits.calls },
     version: '0.0.0',
-    write(message) {
-      written.push(message)
-      for (const wake of waiting) wake()
-      return true
-    },
+    write,
     say: (line) => void said.push(line),
     onReady: () => undefined,
   })
+  upstreams.onUpdated?.((upstream, params) => session.updated(upstream, params))
   upstreams.onChange((_upstream, kind) => session.changed(kind))
   upstreams.onLog((_upstream, params) => session.logged(params))
   t.after(async () => {
@@ -101,7 +116,7 @@ export async function open(t: TestContext, setup: Setup = {}): Promise<Desk> {
     rmSync(dir, { recursive: true, force: true })
     if (setup.coat === undefined) assert.deepEqual(broken, [])
   })
-  return driver(session, { written, waiting, said, dir })
+  return driver(session, { written, waiting, said, dir, write })
 }
 
 /** All that a session stands on. */
@@ -158,12 +173,14 @@ function driver(
     readonly waiting: Set<() => void>
     readonly said: readonly string[]
     readonly dir: string
+    readonly write: (message: string) => true
   },
 ): Desk {
   let id = 1000
   const heard = (): readonly Heard[] => seen.written.map((line) => JSON.parse(line) as Heard)
-  const say = (line: unknown): void =>
-    session.receive(Buffer.from(typeof line === 'string' ? line : JSON.stringify(line)))
+  const own: Channel = { write: seen.write, done: () => undefined }
+  const say = (line: unknown, channel: Channel = own): void =>
+    session.receive(Buffer.from(typeof line === 'string' ? line : JSON.stringify(line)), channel)
   const until = async (what: string, is: () => boolean): Promise<void> => {
     const end = Date.now() + PATIENCE_MS
     while (!is()) {
@@ -185,6 +202,7 @@ function driver(
   return {
     front: session,
     say,
+    channel: () => post(seen.waiting),
     heard,
     lines: () => seen.written,
     wait,
@@ -207,6 +225,24 @@ function driver(
         .slice(0, -1)
         .map((line) => JSON.parse(line) as Record<string, unknown>),
     told: () => seen.said,
+  }
+}
+
+function post(waiting: Set<() => void>): Post {
+  const heard: (Heard & { readonly how: How })[] = []
+  let dones = 0
+  return {
+    write(message, how) {
+      heard.push({ ...(JSON.parse(message) as Heard), how })
+      for (const wake of waiting) wake()
+      return true
+    },
+    done() {
+      dones++
+      for (const wake of waiting) wake()
+    },
+    heard: () => heard,
+    dones: () => dones,
   }
 }
 

@@ -5,13 +5,14 @@ import { isObject, type JsonObject, parseText, REQUEST_LIMITS } from '../../src/
 import { atLeast, type Faced, negotiated, readFace, type Session } from '../../src/mcp/era.ts'
 
 const META = 'io.modelcontextprotocol/'
-const SESSION: Session = { version: '2025-06-18', level: null }
-
 function admitted(value: unknown): JsonObject {
   const parsed = parseText(JSON.stringify(value), REQUEST_LIMITS)
   assert.ok(parsed.kind === 'json' && isObject(parsed.value))
   return parsed.value
 }
+
+const SESSION: Session = { version: '2025-06-18', level: null, capabilities: admitted({}) }
+const NONE = { capabilities: admitted({}) }
 
 const face = (meta: unknown, session: Session | null = null): Faced =>
   readFace(admitted({ _meta: meta }), session)
@@ -28,13 +29,13 @@ function refused(faced: Faced): readonly [number, string] {
 }
 
 test('a request is modern by its own envelope, in a legacy session too', () => {
-  const expected = { era: 'modern', version: '2026-07-28', level: null, token: null }
+  const expected = { era: 'modern', version: '2026-07-28', level: null, token: null, ...NONE }
   assert.deepEqual(face(envelope()), { kind: 'face', face: expected })
   assert.deepEqual(face(envelope(), SESSION), { kind: 'face', face: expected })
 })
 
 test("a request without an envelope speaks the session's revision, and needs a session", () => {
-  const expected = { era: 'legacy', version: '2025-06-18', level: null, token: 't' }
+  const expected = { era: 'legacy', version: '2025-06-18', level: null, token: 't', ...NONE }
   assert.deepEqual(face({ progressToken: 't' }, SESSION), { kind: 'face', face: expected })
   for (const params of [null, admitted({}), admitted({ _meta: {} })]) {
     const [rpc, message] = refused(readFace(params, null))

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import type { Answer, Method } from '../../src/call.ts'
-import { isObject, parseText, UPSTREAM_LIMITS } from '../../src/json.ts'
+import { isObject, object, parseText, UPSTREAM_LIMITS } from '../../src/json.ts'
 import type { Face } from '../../src/mcp/era.ts'
 import { answerText, cleanNotice, refusalResult } from '../../src/mcp/render.ts'
 
-const MODERN: Face = { era: 'modern', version: '2026-07-28', level: null, token: null }
-const LEGACY: Face = { era: 'legacy', version: '2025-11-25', level: null, token: null }
+const PLAIN = { level: null, token: null, capabilities: object({}) }
+const MODERN: Face = { era: 'modern', version: '2026-07-28', ...PLAIN }
+const LEGACY: Face = { era: 'legacy', version: '2025-11-25', ...PLAIN }
 
 function result(era: 'modern' | 'legacy', text: string): Answer {
   const parsed = parseText(text, UPSTREAM_LIMITS)

@@ -55,7 +55,7 @@ test('a probe does not pin the connection: initialize may follow, each request s
   const desk = await open(t)
   const found = await desk.modern('server/discover')
   assert.deepEqual(found.result?.['supportedVersions'], ['2026-07-28'])
-  assert.deepEqual(found.result?.['capabilities'], { tools: {}, logging: {} })
+  assert.deepEqual(found.result?.['capabilities'], { tools: { listChanged: true }, logging: {} })
   assert.equal((await desk.legacy('tools/list')).error?.code, -32602)
   assert.deepEqual((await desk.legacy('ping')).result, {})
   assert.equal((await desk.modern('initialize')).error?.code, -32601)
@@ -63,7 +63,7 @@ test('a probe does not pin the connection: initialize may follow, each request s
   assert.equal(greeting.result?.['protocolVersion'], '2025-11-25')
   assert.equal((await desk.legacy('tools/list')).result?.['resultType'], undefined)
   assert.equal((await desk.modern('tools/list')).result?.['resultType'], 'complete')
-  for (const gone of ['ping', 'logging/setLevel', 'resources/subscribe', 'subscriptions/listen']) {
+  for (const gone of ['ping', 'logging/setLevel', 'resources/subscribe', 'tasks/result']) {
     assert.equal((await desk.modern(gone)).error?.code, -32601, gone)
   }
 })
@@ -307,7 +307,7 @@ test('only what servers declare is served', async (t) => {
     profile: { prompts: ['*'], resources: ['notes://*'] },
   })
   const found = await desk.modern('server/discover')
-  assert.deepEqual(found.result?.['capabilities'], { tools: {} })
+  assert.deepEqual(found.result?.['capabilities'], { tools: { listChanged: true } })
   const asked: readonly (readonly [string, object])[] = [
     ['prompts/list', {}],
     ['prompts/get', { name: 'greet' }],

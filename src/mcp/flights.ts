@@ -1,0 +1,213 @@
+// Requests on their way in one session: whose ids are taken, how many may fly, and how each ends.
+
+import type { Channel, Hop, Said } from './channel.ts'
+import type { Face } from './era.ts'
+import type { Id, Request } from './message.ts'
+
+/** One channel while anything that came in on it is open. */
+export type Place = {
+  readonly channel: Channel
+  /** The ids taken by requests that may still be answered. */
+  readonly ids: Map<Id, Flight>
+  /** What is open; with the last the place is left. */
+  stays: number
+}
+
+/** How a request counts. `call`: it takes a place of those that may be in flight at once; `stream`: it stays
+ *  open for as long as its client wants. */
+export type Weighs = 'call' | 'stream' | 'other'
+
+/** One request on its way. `cancelled`: nothing more is said of it. `refuse`: the call is turned away.
+ *  `weighs`: a call that is turned away weighs as `other`. */
+export type Flight = {
+  readonly request: Request
+  readonly face: Face
+  readonly receivedUs: number
+  readonly stop: AbortController
+  readonly refuse: 'too_many_calls' | 'draining' | null
+  readonly weighs: Weighs
+  readonly place: Place
+  readonly hop: Hop | null
+  cancelled: boolean
+  /** It was answered, or needs no answer. */
+  over: boolean
+}
+
+/** The flights of one session. */
+export type Flights = {
+  readonly options: FlightOptions
+  readonly places: Map<Channel, Place>
+  /** The ids of a session whose requests share them. */
+  readonly shared: Map<Id, Flight>
+  /** Requests whose work has not ended, the cancelled ones too. */
+  readonly inFlight: Set<Flight>
+  readonly work: Set<Promise<void>>
+  calls: number
+  /** Of the requests in flight, calls that were cancelled. */
+  cancelled: number
+  streams: number
+  draining: boolean
+}
+
+/** `ids`: whether a request's id is taken in the session or only in its channel. `failed` tells the client
+ *  of what broke; `onReady` is called when `isReady` becomes true again. */
+export type FlightOptions = {
+  readonly calls: number
+  readonly ids: 'session' | 'channel'
+  readonly failed: (error: unknown, id: Id | null) => Said
+  readonly write: (place: Place, said: Said) => void
+  readonly onReady: () => void
+}
+
+/** Messages in work beside calls and streams before the session stops reading. */
+const MAX_WAITING = 64
+/** Cancelled calls whose outcome is still awaited: they hold no place of a call, but not without end. */
+const MAX_CANCELLED = 1_024
+
+/** No flights. */
+export const flights = (options: FlightOptions): Flights => ({
+  options,
+  places: new Map(),
+  shared: new Map(),
+  inFlight: new Set(),
+  work: new Set(),
+  calls: 0,
+  cancelled: 0,
+  streams: 0,
+  draining: false,
+})
+
+/** False while so much waits that no further message should be given. */
+export const isReady = (self: Flights): boolean =>
+  self.work.size - self.calls - self.cancelled - self.streams < MAX_WAITING
+
+/** The place of a channel, with one stay more: `leave` ends it. */
+export function enter(self: Flights, channel: Channel): Place {
+  let place = self.places.get(channel)
+  if (place === undefined) {
+    const ids = self.options.ids === 'session' ? self.shared : new Map<Id, Flight>()
+    place = { channel, ids, stays: 0 }
+    self.places.set(channel, place)
+  }
+  place.stays++
+  return place
+}
+
+/** Ends one stay; the last one tells the channel that it is done. */
+export function leave(self: Flights, place: Place): void {
+  if (--place.stays > 0) return
+  if (self.places.get(place.channel) === place) self.places.delete(place.channel)
+  place.channel.done()
+}
+
+/** Counts a request in. It takes its id, and stays, until it is answered or cancelled. */
+export function takeOff(
+  self: Flights,
+  what: Pick<Flight, 'request' | 'face' | 'receivedUs' | 'weighs' | 'hop'>,
+  channel: Channel,
+): Flight {
+  const isCall = what.weighs === 'call'
+  const full = self.calls >= self.options.calls || self.cancelled >= MAX_CANCELLED
+  const refuse = !isCall ? null : self.draining ? 'draining' : full ? 'too_many_calls' : null
+  const place = enter(self, channel)
+  const flight: Flight = {
+    ...what,
+    weighs: refuse === null ? what.weighs : 'other',
+    stop: new AbortController(),
+    refuse,
+    place,
+    cancelled: false,
+    over: false,
+  }
+  place.ids.set(what.request.id, flight)
+  self.inFlight.add(flight)
+  return flight
+}
+
+/** Makes the response and says it, unless the request was cancelled meanwhile. */
+export function fly(
+  self: Flights,
+  flight: Flight,
+  make: () => Promise<Said | null>,
+): Promise<void> {
+  const { id } = flight.request
+  if (flight.weighs === 'call') self.calls++
+  if (flight.weighs === 'stream') self.streams++
+  return track(self, async () => {
+    const said = await make()
+      .catch((error: unknown) => self.options.failed(error, id))
+      .finally(() => land(self, flight))
+    if (flight.cancelled) return
+    flight.over = true
+    flight.place.ids.delete(id)
+    if (said !== null) self.options.write(flight.place, said)
+    leave(self, flight.place)
+  })
+}
+
+/** Runs one piece of work that is no request; what it gives is said. What breaks in it breaks nothing else. */
+export function work(
+  self: Flights,
+  channel: Channel,
+  id: Id | null,
+  run: () => Promise<Said | null>,
+): void {
+  const place = enter(self, channel)
+  void track(self, async () => {
+    const said = await run().catch((error: unknown) => self.options.failed(error, id))
+    if (said !== null) self.options.write(place, said)
+    leave(self, place)
+  })
+}
+
+/** Nothing more is said of the request, its id is free, and its work is told to stop. */
+export function cancel(self: Flights, flight: Flight): void {
+  if (flight.cancelled || flight.over) return
+  // What goes on without its client takes no place from the calls that follow.
+  if (flight.weighs === 'call' && self.inFlight.has(flight)) {
+    self.calls--
+    self.cancelled++
+  }
+  flight.cancelled = true
+  const { place, request } = flight
+  place.ids.delete(request.id)
+  flight.stop.abort()
+  leave(self, place)
+}
+
+/** Cancels what came in on a channel that its client closed. A legacy request goes on: there, a broken
+ *  connection says nothing of what was asked over it. */
+export function gone(self: Flights, channel: Channel): void {
+  for (const flight of self.inFlight) {
+    if (flight.place.channel === channel && flight.face.era === 'modern') cancel(self, flight)
+  }
+}
+
+/** Cancels every request in flight. */
+export function cancelAll(self: Flights): void {
+  for (const flight of self.inFlight) cancel(self, flight)
+}
+
+/** Resolves when nothing is in work. */
+export async function settled(self: Flights): Promise<void> {
+  while (self.work.size > 0) await Promise.allSettled(self.work)
+}
+
+/** The work of a request has ended. */
+function land(self: Flights, flight: Flight): void {
+  self.inFlight.delete(flight)
+  if (flight.weighs === 'stream') self.streams--
+  if (flight.weighs !== 'call') return
+  if (flight.cancelled) self.cancelled--
+  else self.calls--
+}
+
+function track(self: Flights, run: () => Promise<void>): Promise<void> {
+  const running = run().finally(() => {
+    const was = isReady(self)
+    self.work.delete(running)
+    if (!was && isReady(self)) self.options.onReady()
+  })
+  self.work.add(running)
+  return running
+}

@@ -1,0 +1,178 @@
+// `subscriptions/listen`: one stream of a modern client, from its acknowledgement to its end.
+
+import { handle } from '../gateway.ts'
+import { isObject, type Json, type JsonObject, object } from '../json.ts'
+import type { ListKind } from '../ports.ts'
+import { readCall } from './calls.ts'
+import { type Changes, changes } from './changes.ts'
+import type { Said } from './channel.ts'
+import { isDeclared, metaOf, PROTOCOL, TASKS } from './era.ts'
+import type { Flight } from './flights.ts'
+import { capabilityMissing, invalidParams, said, tooMany } from './refuse.ts'
+import { noticeText, ownResult, resultText } from './render.ts'
+import type { Stage } from './stage.ts'
+import { MAX_URI, MAX_URIS } from './subscriptions.ts'
+import { capabilitiesFor, LOOK, view } from './views.ts'
+
+/** Serves one stream until its client or the gateway ends it: the first message on it says what of the wish
+ *  is honoured. Each resource is decided and recorded as a read. */
+export async function listen(stage: Stage, flight: Flight): Promise<Said | null> {
+  const { request, face } = flight
+  const read = readWish(request.params)
+  if (read.kind === 'invalid') return invalidParams(stage, request, read)
+  const { wish } = read
+  if (wish.tasks && !isDeclared(face.capabilities, TASKS)) {
+    return capabilityMissing(stage, flight, object({ extensions: object({ [TASKS]: object({}) }) }))
+  }
+  if (!stage.subscriptions.hasRoom(wish.uris.length)) {
+    return tooMany(stage, flight, 'resources or streams')
+  }
+  const honoured = await honour(stage, flight, wish)
+  const over = Promise.withResolvers<'client' | 'server'>()
+  const end = stage.subscriptions.listen({
+    uris: honoured.uris,
+    changes: honoured.changes,
+    tell: (params) => notify(stage, flight, 'notifications/resources/updated', params),
+    end: () => over.resolve('server'),
+  })
+  flight.stop.signal.addEventListener('abort', () => over.resolve('client'))
+  if (flight.cancelled || stage.isDraining()) over.resolve('server')
+  else
+    stage.begin(flight, noticeText(ACKNOWLEDGED, named(flight, { notifications: honoured.told })))
+  const by = await over.promise
+  end()
+  return by === 'client' ? null : said(resultText(request.id, endOf(flight)))
+}
+
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
+
+/** What a client wants to hear of. */
+type Wish = {
+  readonly lists: ReadonlySet<ListMember>
+  /** Without repetitions. */
+  readonly uris: readonly string[]
+  readonly subscribes: boolean
+  readonly tasks: boolean
+}
+
+type ListMember = keyof typeof LISTS
+const LISTS = {
+  toolsListChanged: { capability: 'tools', kinds: ['tools'] },
+  promptsListChanged: { capability: 'prompts', kinds: ['prompts'] },
+  resourcesListChanged: { capability: 'resources', kinds: ['resources', 'templates'] },
+} as const satisfies Record<string, { capability: string; kinds: readonly ListKind[] }>
+const LIST_MEMBERS: readonly ListMember[] = [
+  'toolsListChanged',
+  'promptsListChanged',
+  'resourcesListChanged',
+]
+
+type Read =
+  | { readonly kind: 'wish'; readonly wish: Wish }
+  | { readonly kind: 'invalid'; readonly problem: string; readonly message: string }
+
+function readWish(params: JsonObject | null): Read {
+  const asked = params?.['notifications']
+  if (!isObject(asked)) return wrong('params.notifications must be an object')
+  const lists = new Set<ListMember>()
+  for (const member of LIST_MEMBERS) {
+    const one = asked[member]
+    if (one !== undefined && typeof one !== 'boolean') {
+      return wrong(`params.notifications.${member} must be true or false`)
+    }
+    if (one === true) lists.add(member)
+  }
+  const { resourceSubscriptions: uris = [], taskIds = [] } = asked
+  if (!isTexts(uris) || !isTexts(taskIds)) {
+    return wrong('resourceSubscriptions and taskIds must be arrays of strings')
+  }
+  if (uris.length > MAX_URIS || uris.some((uri) => uri.length > MAX_URI)) {
+    return wrong(`at most ${MAX_URIS} resources of at most ${MAX_URI} characters; ask for fewer`)
+  }
+  const subscribes = asked['resourceSubscriptions'] !== undefined
+  const tasks = asked['taskIds'] !== undefined
+  return { kind: 'wish', wish: { lists, uris: [...new Set(uris)], subscribes, tasks } }
+}
+
+const isTexts = (value: Json): value is readonly string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string')
+
+const wrong = (message: string): Read => ({ kind: 'invalid', problem: 'notifications', message })
+
+type Honoured = {
+  readonly uris: ReadonlyMap<string, string>
+  readonly changes: Changes | null
+  readonly told: JsonObject
+}
+
+/** The part of the wish that this client gets: lists and resources that it may see. */
+async function honour(stage: Stage, flight: Flight, wish: Wish): Promise<Honoured> {
+  const may = await capabilitiesFor(stage.scene, flight.face)
+  const { resources } = may
+  const subscribes = wish.subscribes && isObject(resources) && resources['subscribe'] === true
+  const pairs = subscribes
+    ? await Promise.all(wish.uris.map((uri) => subscribe(stage, flight, uri)))
+    : []
+  const uris = new Map(pairs.filter((pair) => pair !== null))
+  const lists = [...wish.lists].filter((member) => isObject(may[LISTS[member].capability]))
+  const told = object({
+    ...Object.fromEntries(lists.map((member) => [member, true])),
+    resourceSubscriptions: subscribes ? [...uris.keys()] : undefined,
+  })
+  const kinds = lists.flatMap((member): readonly ListKind[] => LISTS[member].kinds)
+  return { uris, changes: await changesOf(stage, flight, kinds), told }
+}
+
+/** The URI with its upstream when the client may hear of it; null when not. The read has its record. */
+async function subscribe(
+  stage: Stage,
+  flight: Flight,
+  uri: string,
+): Promise<readonly [string, string] | null> {
+  const { scene, routes, transport } = stage
+  const { receivedUs, face, request } = flight
+  const _meta = metaOf(request.params) ?? undefined
+  const read = await readCall(
+    { ...request, params: object({ uri, _meta }) },
+    'resources/subscribe',
+    { desk: scene, routes, transport, receivedUs, face, level: null },
+  )
+  if (read.kind === 'invalid') return null
+  const { signal } = flight.stop
+  const silent = { progress: () => undefined, log: () => undefined }
+  const reply = await handle(read.call, scene.doors, { watch: silent, signal, ask: null })
+  const { target } = read.call
+  const is = reply.kind === 'answered' && reply.answer.kind === 'result' && target !== null
+  return is ? [uri, target.upstream] : null
+}
+
+/** Tells of changes from the view of now on: what came before is not news to a stream. */
+async function changesOf(
+  stage: Stage,
+  flight: Flight,
+  kinds: readonly ListKind[],
+): Promise<Changes | null> {
+  if (kinds.length === 0) return null
+  const { scene } = stage
+  const look = async (kind: ListKind): Promise<string> => (await view(scene, LOOK, kind)).view
+  const made = changes({
+    look,
+    tell: (method) => notify(stage, flight, method, object({})),
+    failed: () => scene.say('a changed list could not be recorded and is not announced'),
+  })
+  const views = await Promise.all(kinds.map(look))
+  for (const [at, kind] of kinds.entries()) made.shown(kind, views[at] ?? '')
+  return made
+}
+
+const SUBSCRIPTION = `${PROTOCOL}subscriptionId`
+
+/** Params that say of which stream they are. The id keeps its type. */
+const named = ({ request }: Flight, params: { readonly [key: string]: Json }): JsonObject =>
+  object({ ...params, _meta: object({ [SUBSCRIPTION]: request.id }) })
+
+const notify = (stage: Stage, flight: Flight, method: string, params: JsonObject): boolean =>
+  stage.tell(flight, noticeText(method, named(flight, object(params) as { [key: string]: Json })))
+
+const endOf = (flight: Flight): string =>
+  ownResult(flight.face, { _meta: object({ [SUBSCRIPTION]: flight.request.id }) }, 'once')

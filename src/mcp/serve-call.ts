@@ -1,0 +1,166 @@
+// One call from its request through the hall to its response.
+
+import { type Answer, type Call, isFailure, type Method } from '../call.ts'
+import { handle, turnAway } from '../gateway.ts'
+import { object } from '../json.ts'
+import { admits } from '../policy/decide.ts'
+import type { Watch } from '../ports.ts'
+import type { Reply } from '../refusal.ts'
+import { forModern } from './ask-shapes.ts'
+import { readCall } from './calls.ts'
+import type { Said } from './channel.ts'
+import { atLeast, isDeclared, LEVELS, TASKS } from './era.ts'
+import type { Flight } from './flights.ts'
+import {
+  capabilityMissing,
+  invalid,
+  invalidParams,
+  refusedText,
+  said,
+  tooMany,
+  unknownMethod,
+} from './refuse.ts'
+import { answerText, asksText, blocksOf, cleanNotice, noticeText, resultText } from './render.ts'
+import type { Stage } from './stage.ts'
+import { type Capability, offer } from './views.ts'
+
+const NEEDS = {
+  'tools/call': null,
+  'resources/read': 'resources',
+  'prompts/get': 'prompts',
+  'completion/complete': 'completions',
+  'resources/subscribe': 'subscribe',
+  'tasks/get': 'tasks',
+  'tasks/update': 'tasks',
+  'tasks/cancel': 'tasks',
+} as const satisfies Record<Method, Capability | null>
+
+/** A longer URI is not said again. */
+const MAX_URI_ECHO = 2_048
+
+/** The response of a call: decided, recorded, sent and answered, in this order. Null when the client
+ *  cancelled it. */
+export async function serveCall(
+  stage: Stage,
+  flight: Flight,
+  method: Method,
+): Promise<Said | null> {
+  const { request, face } = flight
+  const need = NEEDS[method]
+  if (need !== null && (await offer(stage.scene.doors, need)) === 'absent') {
+    return unknownMethod(stage, flight)
+  }
+  if (need === 'tasks' && !isDeclared(face.capabilities, TASKS)) {
+    return capabilityMissing(stage, flight, object({ extensions: object({ [TASKS]: object({}) }) }))
+  }
+  const read = await readCall(request, method, {
+    desk: stage.scene,
+    routes: stage.routes,
+    transport: stage.transport,
+    receivedUs: flight.receivedUs,
+    face,
+    level: face.era === 'legacy' ? (stage.session()?.level ?? null) : null,
+  })
+  if (read.kind === 'invalid') return invalidParams(stage, request, read)
+  if (method === 'resources/subscribe' && !stage.subscriptions.hasRoom(1)) {
+    return tooMany(stage, flight, 'subscriptions')
+  }
+  if (read.ambiguous) {
+    stage.scene.say('a call by a name or URI that two things share is refused; rename one of them')
+  }
+  const headed = await withHeaders(stage, flight, read.call)
+  if (headed.kind === 'mismatch') {
+    const told = { problem: 'header', rpc: HEADER_MISMATCH, message: headed.problem, data: null }
+    return invalid(stage, request, told)
+  }
+  const { call } = headed
+  return replyText(stage, flight, call, await reply(stage, flight, call))
+}
+
+const HEADER_MISMATCH = -32020
+
+/** The call with the headers that are passed on, or what is wrong with those that mirror its arguments. Only
+ *  of a tool that the client may use is the schema asked for: a hidden one tells nothing by its headers. */
+async function withHeaders(
+  { scene }: Stage,
+  { hop }: Flight,
+  call: Call,
+): Promise<
+  | { readonly kind: 'headed'; readonly call: Call }
+  | { readonly kind: 'mismatch'; readonly problem: string }
+> {
+  const { method, target, client, args } = call
+  const { doors } = scene
+  const isTool = method === 'tools/call' && hop !== null && target !== null
+  if (!isTool || admits(doors.policy(), client, target) !== null) return { kind: 'headed', call }
+  const definition = await doors.upstreams.definition(target.upstream, target.name)
+  const schema = typeof definition === 'string' ? undefined : definition.value['inputSchema']
+  const problem = hop.checkParams(schema, args)
+  if (problem !== null) return { kind: 'mismatch', problem }
+  return { kind: 'headed', call: { ...call, headers: hop.otherParams(schema) } }
+}
+
+function reply(stage: Stage, flight: Flight, call: Call): Promise<Reply> {
+  const { doors } = stage.scene
+  if (flight.refuse !== null) return turnAway(call, flight.refuse, doors)
+  return handle(call, doors, {
+    watch: watch(stage, flight),
+    signal: flight.stop.signal,
+    ask: flight.face.era === 'modern' ? null : (asks, signal) => stage.ask(flight, asks, signal),
+  })
+}
+
+function replyText(stage: Stage, { request, face }: Flight, call: Call, given: Reply): Said | null {
+  const { id } = request
+  const { method, asked, target } = call
+  switch (given.kind) {
+    case 'silent':
+      return null
+    case 'refused': {
+      const isEchoed = target?.kind === 'resource' && asked.length <= MAX_URI_ECHO
+      return refusedText(id, face, given, object(isEchoed ? { uri: asked } : {}))
+    }
+    case 'asks':
+      return said(asksText(id, given, forModern))
+    case 'answered': {
+      if (method === 'resources/subscribe' && given.answer.kind === 'result' && target !== null) {
+        stage.subscriptions.add(asked, target.upstream)
+        return said(resultText(id, '{}'))
+      }
+      if (target !== null) stage.routes.learn(target.upstream, given.answer)
+      const answer = given.replayed ? withHint(given.answer) : given.answer
+      return said(answerText(id, answer, { face, method, asked }))
+    }
+  }
+}
+
+const HINT =
+  'This is what was answered before under the same key; use a new request_id to try again.'
+
+/** A stored failure is final for its key, and says how to try again. */
+function withHint(answer: Answer): Answer {
+  if (!isFailure(answer)) return answer
+  if (answer.kind === 'error') return { ...answer, message: `${answer.message} (${HINT})` }
+  const content = [...blocksOf(answer.value['content']), object({ type: 'text', text: HINT })]
+  const value = object({ ...answer.value, content })
+  return { ...answer, value, text: null }
+}
+
+function watch({ tell, session, tally }: Stage, flight: Flight): Watch {
+  const { face } = flight
+  return {
+    progress(params) {
+      if (face.token === null || flight.cancelled) return
+      tally.add('progress')
+      const told = cleanNotice(object({ ...params, progressToken: face.token }))
+      tell(flight, noticeText('notifications/progress', told))
+    },
+    log(params) {
+      // A modern client that names no level wants none; a session is told what its server says unasked.
+      const level = face.era === 'modern' ? face.level : (session()?.level ?? LEVELS[0] ?? '')
+      if (level === null || flight.cancelled || !atLeast(params['level'], level)) return
+      tally.add('logs')
+      tell(flight, noticeText('notifications/message', cleanNotice(params)))
+    },
+  }
+}

@@ -86,6 +86,34 @@ const VERBS: ReadonlyMap<string, Verb> = new Map<string, Verb>([
     },
   ],
   [
+    'client add',
+    {
+      help: 'let a client come with a token: client add NAME --profile P [--config FILE]',
+      run: async () => (await import('./client.ts')).clientAdd,
+    },
+  ],
+  [
+    'client list',
+    {
+      help: 'list clients',
+      run: async () => (await import('./client.ts')).clientList,
+    },
+  ],
+  [
+    'client revoke',
+    {
+      help: 'end a client for good: client revoke NAME',
+      run: async () => (await import('./client.ts')).clientRevoke,
+    },
+  ],
+  [
+    'clock accept',
+    {
+      help: 'start although the clock is before the ledger: clock accept [--state DIR]',
+      run: async () => (await import('./clock-accept.ts')).clockAccept,
+    },
+  ],
+  [
     'pin list',
     {
       help: 'list what is pinned and what waits',

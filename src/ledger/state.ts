@@ -10,6 +10,7 @@ export type Row = { readonly [column: string]: string | number | null }
 /** The tables whose every change has a record, and the column that is the key of a row. Limits and
  *  leases are not covered. */
 export const CHAINED: { readonly [table: string]: string } = {
+  clients: 'name',
   definitions: 'hash',
   operations: 'operation',
   pins: 'tool',

@@ -52,12 +52,13 @@ export function closeAfter(book: { close(): void }, error: unknown): void {
 }
 
 /** The tables whose every change has a record, and their key columns. */
-export type Table = 'operations' | 'pins' | 'definitions' | 'policy'
+export type Table = 'operations' | 'pins' | 'definitions' | 'policy' | 'clients'
 const KEY: Readonly<Record<Table, string>> = {
   operations: 'operation',
   pins: 'tool',
   definitions: 'hash',
   policy: 'digest',
+  clients: 'name',
 }
 
 /** What the record of a changed row carries; a null digest: the row was removed. */

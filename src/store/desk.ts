@@ -4,6 +4,7 @@ import type { Stats } from 'node:fs'
 
 import type { FaultCode } from '../fault.ts'
 import type { Fresh } from './book.ts'
+import { readClients } from './clients.ts'
 import type { Inbox, Waiting } from './inbox.ts'
 import { STORE_LIMITS } from './limits.ts'
 import { underLock, type Mended } from './mirror.ts'
@@ -29,6 +30,7 @@ export type Writer = {
   readonly file: Stats | null
   health: true | string
   pins: string
+  clients: string
   dataVersion: number
   readonly trouble: { commit: string | null; mirror: string | null; space: string | null }
 }
@@ -58,6 +60,15 @@ export function sharePins(writer: Writer): void {
   if (text === writer.pins) return
   writer.pins = text
   writer.tell({ kind: 'pins', pins })
+}
+
+/** Tells the main thread of the clients, when they are other than it knows. */
+export function shareClients(writer: Writer): void {
+  const clients = readClients(writer.room.book)
+  const text = JSON.stringify(clients)
+  if (text === writer.clients) return
+  writer.clients = text
+  writer.tell({ kind: 'clients', clients })
 }
 
 /** Tells the main thread of a change of health. */

@@ -36,6 +36,11 @@ export const STORE_LIMITS: {
   readonly owed: number
   /** Age at which a lock file that no lease names is removed. */
   readonly orphanMs: number
+  /** How far the clock may be before the ledger's time at a start: a step of the time service, or a machine
+   *  that has just woken. */
+  readonly clockBackMs: number
+  /** Records in which the ledger's time is looked for. */
+  readonly clockRecords: number
 } = {
   queue: 4_096,
   queueChars: 64 * 1024 * 1024,
@@ -54,4 +59,6 @@ export const STORE_LIMITS: {
   logWaitMs: 100,
   owed: 1_000,
   orphanMs: 60_000,
+  clockBackMs: 60_000,
+  clockRecords: 1_000,
 }

@@ -4,6 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { Worker } from 'node:worker_threads'
 
 import { Fault, type FaultCode } from '../fault.ts'
+import type { ClientRow } from '../ports.ts'
 import { placeOf } from './place.ts'
 import { type Promises, promisesOf } from './promises.ts'
 import {
@@ -44,6 +45,7 @@ export type Link = {
 /** Who is told of what the writer says by itself. */
 export type Ears = {
   readonly pins: (pins: readonly PinRow[]) => void
+  readonly clients: (clients: readonly ClientRow[]) => void
   readonly recordsAgain: () => void
   readonly say: (line: string) => void
   readonly fatal: (fault: Fault) => void
@@ -169,6 +171,8 @@ function hear(
       return promises.settle(message.replies)
     case 'pins':
       return ears.pins(message.pins)
+    case 'clients':
+      return ears.clients(message.clients)
     case 'say':
       return ears.say(message.line)
     case 'health':

@@ -1,4 +1,4 @@
-// Reads a state directory for the audit verbs, and approves pins: no lease, no thread.
+// Reads a state directory for the audit verbs, and changes what an operator may: no lease, no thread.
 
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
@@ -7,8 +7,17 @@ import { pathToFileURL } from 'node:url'
 
 import { segmentKey } from '../ledger/segment.ts'
 import type { Row } from '../ledger/state.ts'
-import type { Pin } from '../ports.ts'
-import { openBook, SCHEMA_VERSION, transact } from './book.ts'
+import type { ClientRow, Pin } from '../ports.ts'
+import { type Book, openBook, SCHEMA_VERSION, transact } from './book.ts'
+import {
+  type Added,
+  addClient,
+  asClient,
+  type NewClient,
+  revokeClient,
+  type Revoked,
+} from './clients.ts'
+import { acceptNow, type ClockAccepted } from './clock.ts'
 import { readMaster } from './keys.ts'
 import { STORE_LIMITS } from './limits.ts'
 import { lockOn } from './lock.ts'
@@ -19,6 +28,7 @@ import { checkFile, look, placeOf, refused, type Place } from './place.ts'
 import { sleep, turnAt } from './turn.ts'
 import { startFault } from './batch.ts'
 
+export type { Added, NewClient, Revoked } from './clients.ts'
 export type { Approved } from './pins.ts'
 
 /** A state directory as it is read: while processes write to it, or as a copy. Errors of all methods:
@@ -38,6 +48,8 @@ export type Reader = {
   /** The canonical JSON of a definition that was once seen, by its hash. */
   readonly definitionText: (hash: string) => string | null
   readonly pins: () => readonly Pin[]
+  /** All clients by name, revoked ones too. */
+  readonly clients: () => readonly ClientRow[]
   /** The key of a segment's digests. Whoever has it can test guesses of that segment's arguments. */
   readonly segmentKey: (segment: string) => Buffer
   /** Runs `work` on one unchanging view: entries and tables agree in it. */
@@ -69,6 +81,7 @@ export function openReader(dir: string): Reader {
     policyText: (digest) => text('SELECT text FROM policy WHERE digest = ?', digest),
     definitionText: (hash) => text('SELECT text FROM definitions WHERE hash = ?', hash),
     pins: () => [...rowsOf(db, 'pins')].map(asPin),
+    clients: () => [...rowsOf(db, 'clients')].map(asClient),
     segmentKey(segment) {
       const origin = text("SELECT value AS text FROM meta WHERE name = 'origin' AND '' = ?", '')
       if (origin === null) throw refused(`${place.ledger} has no origin`)
@@ -94,21 +107,36 @@ export function openReader(dir: string): Reader {
 /** Approves what waits for `tool` (`upstream/tool`), in the name of the operating-system user; running
  *  processes use it within a second. `hash`: approve only this one, or null for whatever waits.
  *  Errors: `Fault('state_refused')`; nothing was changed then. */
-export function approvePin(
+export const approvePin = (
   dir: string,
   wish: { readonly tool: string; readonly hash: string | null },
-): Approved {
+): Approved => change(dir, (book, user) => approve(book, wish, { user }))
+
+/** Adds a client; running processes know it within a second. Errors: as `approvePin`. */
+export const addClientIn = (dir: string, wish: NewClient): Added =>
+  change(dir, (book, user) => addClient(book, wish, user))
+
+/** Revokes a client for good; running processes refuse it within a second. Errors: as `approvePin`. */
+export const revokeClientIn = (dir: string, name: string): Revoked =>
+  change(dir, (book, user) => revokeClient(book, name, user))
+
+/** Accepts a clock that is behind the ledger's time, in the name of the operating-system user: the next start
+ *  is not refused for it. Errors: as `approvePin`. */
+export const acceptClock = (dir: string): ClockAccepted =>
+  change(dir, (book, user) => acceptNow(book, user))
+
+/** True where there is a ledger that verbs can work on. */
+export const hasLedger = (dir: string): boolean => look(placeOf(resolve(dir)).ledger) !== null
+
+function change<T>(dir: string, work: (book: Book, user: string) => T): T {
   const place = placeOf(resolve(dir))
   checkReadable(place)
   checkFile(place.ledger)
   checkFile(place.mirror)
-  return guard(() => approveIn(place, wish))
+  return guard(() => changeIn(place, work))
 }
 
-function approveIn(
-  place: Place,
-  wish: { readonly tool: string; readonly hash: string | null },
-): Approved {
+function changeIn<T>(place: Place, work: (book: Book, user: string) => T): T {
   const book = openBook(place.ledger)
   const turn = turnAt(place.turn)
   const mirror = openMirror(place, book)
@@ -116,7 +144,7 @@ function approveIn(
   try {
     book.renewLog()
     const { made, fresh } = transact(book, turn.take, STORE_LIMITS.lockWaitMs, () =>
-      approve(book, wish, { user: userInfo().username }),
+      work(book, userInfo().username),
     )
     // Where another holds the lock, the mirror follows with its next record.
     underLock(lock, STORE_LIMITS.mirrorWaitMs, () => {

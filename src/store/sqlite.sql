@@ -50,6 +50,19 @@ CREATE TABLE pins (
   since_us INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE definitions (hash TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
+-- Who may come with a token, revoked ones too. `digest`: SHA-256 of the token. `person`: 0 or 1. `attributes`:
+-- canonical JSON. `call_limit`: calls a minute; null for the default, 0 for none.
+CREATE TABLE clients (
+  name TEXT PRIMARY KEY,
+  profile TEXT NOT NULL,
+  person INTEGER NOT NULL,
+  attributes TEXT NOT NULL,
+  digest TEXT NOT NULL UNIQUE,
+  call_limit INTEGER,
+  created_us INTEGER NOT NULL,
+  expires_us INTEGER,
+  revoked_us INTEGER
+) STRICT, WITHOUT ROWID;
 CREATE TABLE policy (digest TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
 -- Who is alive. Not covered by the log.

@@ -39,6 +39,7 @@ export type SqliteOptions = {
  *  what to do. `Fault('state_tampered')`: the mirror says what the ledger does not. */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const pins = new Map<string, Pin>()
+  const clients = new Map<string, ClientRow>()
   const owed: CloseWork[] = []
   const setup = {
     dir: resolve(options.dir),
@@ -51,6 +52,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const state = { opened: false }
   const link = openLink(setup, {
     pins: (rows) => setPins(pins, rows),
+    clients: (rows) => setClients(clients, rows),
     recordsAgain: () => payOwed(link, owed),
     say: options.say,
     fatal: (fault) => {
@@ -62,9 +64,11 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   state.opened = true
   for (const line of started.said) options.say(line)
   setPins(pins, started.pins)
+  setClients(clients, started.clients)
   return storeOn({
     link,
     pins,
+    clients,
     owed,
     options,
     segment: started.segment,
@@ -78,6 +82,7 @@ const DAY_US = 24 * 3600 * 1_000_000
 type Desk = {
   readonly link: Link
   readonly pins: Map<string, Pin>
+  readonly clients: ReadonlyMap<string, ClientRow>
   readonly owed: CloseWork[]
   readonly options: SqliteOptions
   readonly segment: string
@@ -114,7 +119,7 @@ function storeOn(desk: Desk): Store {
     pins: () => pins,
     seal: (purpose, text, untilUs) => seals.seal(purpose, text, untilUs),
     unseal: (purpose, token, nowUs) => seals.unseal(purpose, token, nowUs),
-    clients: () => NO_CLIENTS,
+    clients: () => desk.clients,
     async pin(list, client) {
       const works = list.map(({ tool, definition, state }) => {
         const text = canonical(definition.value)
@@ -145,8 +150,6 @@ function storeOn(desk: Desk): Store {
     },
   }
 }
-
-const NO_CLIENTS: ReadonlyMap<string, ClientRow> = new Map()
 
 const FOREIGN = 'outcome not recorded: the ticket is of another store'
 
@@ -253,6 +256,11 @@ function closeWork({ options }: Desk, held: Held, closing: Closing): CloseWork {
     stored: kept && intent.key !== null ? store : null,
     nowUs: closing.nowUs,
   }
+}
+
+function setClients(clients: Map<string, ClientRow>, rows: readonly ClientRow[]): void {
+  clients.clear()
+  for (const row of rows) clients.set(row.digest, row)
 }
 
 function setPins(pins: Map<string, Pin>, rows: readonly PinRow[]): void {

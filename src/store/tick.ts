@@ -3,7 +3,7 @@
 import { statfsSync } from 'node:fs'
 
 import { Fault } from '../fault.ts'
-import { guarded, mirrorFollows, sharePins, tellHealth, type Writer } from './desk.ts'
+import { guarded, mirrorFollows, shareClients, sharePins, tellHealth, type Writer } from './desk.ts'
 import { STORE_LIMITS } from './limits.ts'
 import { look } from './place.ts'
 
@@ -42,12 +42,13 @@ function checkLedger({ room, file }: Writer): void {
   )
 }
 
-/** Pins that another process approved or saw. */
+/** Pins that another process approved or saw, and clients that were added or revoked. */
 function readOthers(writer: Writer): void {
   const version = Number(writer.room.book.sql('PRAGMA data_version').get()?.['data_version'])
   if (version === writer.dataVersion) return
   writer.dataVersion = version
   sharePins(writer)
+  shareClients(writer)
 }
 
 function checkSpace(writer: Writer): void {

@@ -1,8 +1,9 @@
 // What the two threads of the store say to each other: one text of JSON each way a batch.
 
-import type { Effect } from '../decision.ts'
+import type { Code, Effect } from '../decision.ts'
 import type { FaultCode } from '../fault.ts'
 import type { Draft, Outcome } from '../ledger/entry.ts'
+import type { Awaits, ClientRow } from '../ports.ts'
 
 /** What the writer needs to begin. */
 export type Setup = {
@@ -27,6 +28,8 @@ export type OpenWork = {
   readonly argsDigest: string
   readonly segment: string
   readonly pin: string | null
+  readonly continues: string | null
+  readonly round: number
 }
 
 /** The end of one send. `draft` is the outcome's record. */
@@ -36,6 +39,19 @@ export type CloseWork = {
   readonly segment: string
   readonly draft: Draft
   readonly outcome: Outcome
+  readonly awaits: Awaits | null
+  readonly stored: string | null
+  readonly nowUs: number
+}
+
+/** The final outcome of an operation that waits; see `Store.settle`. */
+export type SettleWork = {
+  readonly operation: string
+  readonly outcome: Outcome
+  readonly code: Code | null
+  readonly resultDigest: string | null
+  readonly resultBytes: number | null
+  readonly durationUs: number
   readonly stored: string | null
   readonly nowUs: number
 }
@@ -58,6 +74,7 @@ export type Request =
     }
   | { readonly id: number; readonly kind: 'open'; readonly work: OpenWork }
   | { readonly id: number; readonly kind: 'close'; readonly work: CloseWork }
+  | { readonly id: number; readonly kind: 'settle'; readonly work: SettleWork }
   | {
       readonly id: number
       readonly kind: 'pin'
@@ -77,6 +94,7 @@ export type OpenDone =
       readonly failed: boolean
     }
   | { readonly kind: 'busy' | 'conflict' | 'unknown' | 'expired' | 'withheld' }
+  | { readonly kind: 'ended' | 'revoked' }
 
 /** The answer to one request. `done` is only there for `open`. */
 export type Reply =
@@ -95,9 +113,11 @@ export type Message =
       readonly sealKey: string
       readonly said: readonly string[]
       readonly pins: readonly PinRow[]
+      readonly clients: readonly ClientRow[]
     }
   | { readonly kind: 'replies'; readonly replies: readonly Reply[] }
   | { readonly kind: 'pins'; readonly pins: readonly PinRow[] }
+  | { readonly kind: 'clients'; readonly clients: readonly ClientRow[] }
   | { readonly kind: 'health'; readonly health: true | string; readonly records: boolean }
   | { readonly kind: 'say'; readonly line: string }
   | { readonly kind: 'broken'; readonly code: FaultCode; readonly why: string }

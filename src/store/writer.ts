@@ -3,6 +3,7 @@
 import { parentPort } from 'node:worker_threads'
 
 import { commitBatch, startFault, type Committed } from './batch.ts'
+import { readClients } from './clients.ts'
 import { guarded, mirrorFollows, refuse, sharePins, tellHealth, type Writer } from './desk.ts'
 import { inboxOf, type Waiting } from './inbox.ts'
 import { STORE_LIMITS } from './limits.ts'
@@ -32,9 +33,10 @@ port.once('message', (text: string) => {
     return
   }
   const pins = readPins(room.book)
+  const clients = readClients(room.book)
   const key = Buffer.from(room.key).toString('hex')
   const sealKey = Buffer.from(room.sealKey).toString('hex')
-  tell({ kind: 'started', segment: room.segment, key, sealKey, said: room.said, pins })
+  tell({ kind: 'started', segment: room.segment, key, sealKey, said: room.said, pins, clients })
   serve({
     room,
     setup,
@@ -48,6 +50,7 @@ port.once('message', (text: string) => {
     health: true,
     file: look(room.place.ledger),
     pins: JSON.stringify(pins),
+    clients: JSON.stringify(clients),
     dataVersion: -1,
     trouble: { commit: null, mirror: null, space: null },
   })

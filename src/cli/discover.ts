@@ -36,6 +36,7 @@ export async function discover(
     limits: config.limits,
     client: { name: 'eclusa', version: version() },
     say: io.err,
+    principals: 'one',
     environment: io.env,
   })
   try {

@@ -1,150 +1,331 @@
-// One call to one server process: sent once, watched to its deadline, and told for what it was.
+// One call to one server: sent once, watched to its deadline, asked back, and told for what it was.
 
-import type { Answer, Era } from '../call.ts'
+import type { Answer, Ask, Method } from '../call.ts'
 import type { Code } from '../decision.ts'
-import { type JsonObject, member, object } from '../json.ts'
+import { type Json, type JsonObject, member, object } from '../json.ts'
 import type { Attempt, Send, Ticket } from '../ports.ts'
-import { type Hop, outgoing } from './upstream-meta.ts'
+import { isDeclared, MAX_ASKS_A_ROUND, mayBeAsked, urlAsks, withRetry } from './upstream-asks.ts'
+import { type Deadline, deadline, type Deadlines } from './upstream-deadline.ts'
 import type { Heard } from './upstream-heard.ts'
-import type { Exchange, Waiter, Wire } from './upstream-wire.ts'
+import { type Hop, outgoing } from './upstream-meta.ts'
+import type { Lot, Parked, Taker } from './upstream-park.ts'
+import { asTask, createdTask, takesTasks } from './upstream-tasks.ts'
+import { attemptOf, unknown, unsent } from './upstream-told.ts'
+import type { AskReply, Exchange, Waiter, Wire } from './upstream-wire.ts'
 
-/** One process of a server, ready to be called. */
+/** One process or session of a server, ready to be called. */
 export type Line = { readonly wire: Wire; readonly hop: Hop }
 
-/** How long a call may take: `callMs` from its start and from each progress, `callMaxMs` in all. */
-export type Deadlines = { readonly callMs: number; readonly callMaxMs: number }
+/** How calls of one server go. `lot`: where calls wait for a client's answers. `asTask`: this tool can only
+ *  be called as a task of 2025-11-25. `over`: told once, when the server is not waited for any more. */
+export type Way = {
+  readonly deadlines: Deadlines
+  readonly lot: Lot
+  readonly asTask: boolean
+  readonly over: () => void
+}
 
-/** Certain: the server has executed nothing. */
-export const unsent = (code: Code, why: string): Attempt => ({ kind: 'unsent', code, why })
-const unknown = (code: Code, why: string, late: Promise<Answer> | null = null): Attempt => ({
-  kind: 'unknown',
-  code,
-  why,
-  late,
-})
+/** From the refusal of what a parked call asked to the end of waiting for what the server makes of it. */
+const REFUSED_MS = 10_000
 
-/** Sends the call and resolves when it has been answered, when it never can be, or at its deadline; then an
- *  answer that still comes is `late`. A cancelled read ends at once, a cancelled mutation goes on: what it
- *  did has to be known. */
+/** Sends the call and resolves when it has been answered, when it never can be, when the server asks the
+ *  client something, or at its deadline; then an answer that still comes is `late`. A cancelled read ends
+ *  at once, a cancelled mutation goes on: what it did has to be known. */
 export function attemptOn(
   line: Line,
   call: { readonly ticket: Ticket; readonly send: Send },
-  deadlines: Deadlines,
+  way: Way,
 ): Promise<Attempt> {
-  const { signal } = call.send
-  const { promise, resolve } = Promise.withResolvers<Attempt>()
-  const late = Promise.withResolvers<Answer>()
-  const watch = deadline(deadlines, () => {
-    if (flight.exchange?.cancel('timeout') === 'unsent') {
-      finish(unsent('timeout', 'it did not read the request in time'))
-      return
-    }
-    flight.exchange?.abandon()
-    finish(unknown('timeout', 'it did not answer in time', late.promise))
-  })
-  const flight: Flight = { send: call.send, exchange: null, reads: call.ticket.does === 'read' }
-  const finish = (attempt: Attempt): void => {
-    watch.stop()
-    signal.removeEventListener('abort', aborted)
-    // One that is only heard late must not hold its arguments.
-    flight.send = null
-    resolve(attempt)
-  }
-  const aborted = (): void => {
-    const made = cancel(flight)
-    if (made !== null) finish(made)
-  }
-  const exchange = post(line, call.send, {
-    heard(said) {
-      const attempt = attemptOf(said, line.hop.era)
-      if (flight.send !== null) finish(attempt)
-      else if (attempt.kind === 'answered') late.resolve(attempt.answer)
-    },
-    progress(params) {
-      if (flight.send === null) return
-      watch.extend()
-      tell(flight.send, params)
-    },
-  })
-  if (exchange === null) finish(unsent('upstream_down', 'it does not take requests'))
-  else {
-    flight.exchange = exchange
-    signal.addEventListener('abort', aborted)
-  }
-  return promise
+  const { send, ticket } = call
+  const flight = launch(line, { ...factsOf(send), ticket }, way)
+  const attempt = listen(flight, send)
+  flight.exchange = post(line, send, { waiter: waiterOf(flight), way })
+  if (flight.exchange === null) finish(flight, unsent('upstream_down', 'it does not take requests'))
+  return attempt
 }
 
-/** `send` is null once the caller has its attempt. */
-type Flight = { send: Send | null; exchange: Exchange | null; readonly reads: boolean }
-
-/** Tells the server to stop; null while its answer is still waited for. */
-function cancel({ exchange, reads }: Flight): Attempt | null {
-  if (exchange?.cancel('cancelled') === 'unsent') return unsent('cancelled', 'it was cancelled')
-  if (!reads) return null
-  exchange?.forget()
-  return unknown('cancelled', 'it was cancelled')
+/** Who hears of a call while somebody waits for it. */
+type Listener = Pick<Taker, 'watch' | 'signal'> & {
+  readonly resolve: (attempt: Attempt) => void
+  readonly aborted: () => void
 }
 
-/** Calls `expired` once, `callMs` after now or after the last `extend`, but `callMaxMs` after now at the
- *  latest. */
-function deadline(
-  { callMs, callMaxMs }: Deadlines,
-  expired: () => void,
-): { readonly extend: () => void; readonly stop: () => void } {
-  const startedAt = performance.now()
-  let until = startedAt + callMs
-  // Progress only moves a number: re-arming a timer for each would cost more than the progress.
-  const look = (): void => {
-    const left = until - performance.now()
-    if (left > 0) timer = setTimeout(look, left)
-    else expired()
+type Question = { readonly ask: Ask; readonly answer: (reply: AskReply) => void }
+
+/** What is known of a call for as long as it lives: never its arguments. */
+type Facts = {
+  readonly method: Method
+  readonly client: string
+  readonly capabilities: JsonObject
+  /** The client's own progress token; null: it gave none. */
+  readonly token: Json | null
+  readonly ticket: Ticket
+}
+
+type Flight = Facts & {
+  readonly line: Line
+  readonly way: Way
+  readonly clock: Deadline
+  readonly late: PromiseWithResolvers<Answer>
+  /** What the server asked and nobody answered yet, by our own keys. */
+  readonly asks: Map<string, Question>
+  /** Questions and rounds so far. */
+  asked: number
+  rounds: number
+  /** The exchange whose answer is that of the call. */
+  exchange: Exchange | null
+  /** The task that a legacy server made of it. */
+  task: string | null
+  /** Null while it is parked and when it is over. */
+  listener: Listener | null
+  /** While it is parked: who wants to know what becomes of it, and what came meanwhile. */
+  parked: { readonly name: string; readonly expired: PromiseWithResolvers<Attempt> } | null
+  kept: Attempt | null
+  state: 'open' | 'stopping' | 'over'
+  gathering: boolean
+}
+
+const factsOf = ({ method, client, capabilities, params }: Send): Omit<Facts, 'ticket'> => ({
+  method,
+  client,
+  capabilities,
+  token: member(params['_meta'], 'progressToken') ?? null,
+})
+
+function launch(line: Line, facts: Facts, way: Way): Flight {
+  const flight: Flight = {
+    ...facts,
+    line,
+    way,
+    clock: deadline(way.deadlines, () => overdue(flight)),
+    late: Promise.withResolvers(),
+    asks: new Map(),
+    asked: 0,
+    rounds: 0,
+    exchange: null,
+    task: null,
+    listener: null,
+    parked: null,
+    kept: null,
+    state: 'open',
+    gathering: false,
   }
-  let timer = setTimeout(look, callMs)
-  return {
-    extend() {
-      until = Math.min(startedAt + callMaxMs, performance.now() + callMs)
-    },
-    stop: () => clearTimeout(timer),
-  }
+  return flight
 }
 
 /** Apart from the waiting, whose closures would otherwise hold the params until the end. */
-const post = ({ wire, hop }: Line, { method, params }: Send, waiter: Waiter): Exchange | null =>
-  wire.request(method, (id) => outgoing(params, hop, id), waiter)
-
-/** Progress goes on only to a client that asked for it, under the client's own token. */
-function tell(send: Send, params: JsonObject): void {
-  const token = member(send.params['_meta'], 'progressToken')
-  if (token !== undefined) send.watch.progress(object({ ...params, progressToken: token }))
+function post(
+  { wire, hop }: Line,
+  { method, params, retry, capabilities, headers }: Send,
+  { waiter, way }: { readonly waiter: Waiter; readonly way: Way },
+): Exchange | null {
+  const bare = withRetry(params, { method, era: hop.era }, retry)
+  const sent = way.asTask ? asTask(bare, way.deadlines.callMaxMs) : bare
+  return wire.request(method, (id) => outgoing(sent, hop, id, capabilities), waiter, headers)
 }
 
-function attemptOf(heard: Heard, era: Era): Attempt {
-  switch (heard.kind) {
-    case 'error':
-      return { kind: 'answered', answer: heard }
-    case 'unsent':
-      return unsent(heard.code, heard.why)
-    case 'refused':
-      return unknown('answer_refused', heard.why)
-    case 'gone':
-      return heard.handed
-        ? unknown('upstream_down', 'it ended before it answered')
-        : unsent('upstream_down', 'it ended before the request left')
-    case 'result':
-      return resultOf(heard, era)
+function waiterOf(flight: Flight): Waiter {
+  const waiter: Waiter = {
+    heard: (said) => heard(flight, said),
+    progress(params) {
+      if (flight.listener === null) return
+      flight.clock.extend()
+      const { token } = flight
+      // Progress goes on only to a client that asked for it, under the client's own token.
+      if (token !== null) {
+        flight.listener.watch.progress(object({ ...params, progressToken: token }))
+      }
+    },
+    log: (params) => flight.listener?.watch.log(params),
+  }
+  const isAsked = mayBeAsked(flight.method) && Object.keys(flight.capabilities).length > 0
+  if (!isAsked || flight.line.hop.era === 'modern') return waiter
+  return { ...waiter, asked: (ask, answer) => asked(flight, { ask, answer }) }
+}
+
+/** Somebody waits for the call from now on. */
+function listen(
+  flight: Flight,
+  { watch, signal }: Pick<Taker, 'watch' | 'signal'>,
+): Promise<Attempt> {
+  const { promise, resolve } = Promise.withResolvers<Attempt>()
+  const aborted = (): void => cancelled(flight)
+  flight.listener = { watch, signal, resolve, aborted }
+  flight.clock.go()
+  signal.addEventListener('abort', aborted)
+  return promise
+}
+
+function unlisten(flight: Flight): Listener | null {
+  const { listener } = flight
+  flight.clock.pause()
+  listener?.signal.removeEventListener('abort', listener.aborted)
+  flight.listener = null
+  return listener
+}
+
+/** The last thing that is said of the call, to whoever wants to know. */
+function finish(flight: Flight, attempt: Attempt): void {
+  flight.state = 'over'
+  refuseAll(flight, 'the call is over')
+  unlisten(flight)?.resolve(attempt)
+  flight.parked?.expired.resolve(attempt)
+  flight.parked = null
+  flight.way.over()
+}
+
+function heard(flight: Flight, said: Heard): void {
+  if (flight.way.asTask && flight.task === null && flight.state !== 'over') {
+    flight.task = createdTask(said)
+    if (flight.task !== null) return follow(flight)
+  }
+  const attempt = toldOf(flight, said)
+  if (flight.state === 'over') {
+    if (attempt.kind === 'answered') flight.late.resolve(attempt.answer)
+    return
+  }
+  // What a server says by itself while its question is out, or after it was refused, is kept.
+  if (flight.parked !== null && flight.state === 'open' && said.kind !== 'gone') {
+    flight.kept = attempt
+    return
+  }
+  if (flight.parked !== null) flight.way.lot.take(flight.parked.name)
+  finish(flight, attempt)
+}
+
+function toldOf(flight: Flight, said: Heard): Attempt {
+  const { era } = flight.line.hop
+  const url =
+    era === 'legacy' && mayBeAsked(flight.method) ? urlAsks(said, flight.capabilities) : null
+  if (url !== null) return { kind: 'asks', asks: url, parked: null, expired: null }
+  // Once there is a task, something was executed, whatever became of asking for its result.
+  if (flight.task !== null && said.kind === 'unsent') return unknown('upstream_down', said.why)
+  return attemptOf(said, era, { method: flight.method, tasks: takesTasks(flight.capabilities) })
+}
+
+/** Waits for the result of the task that the call became. */
+function follow(flight: Flight): void {
+  const { wire, hop } = flight.line
+  const params = object({ taskId: flight.task ?? '' })
+  const asking = wire.request('tasks/result', (id) => outgoing(params, hop, id), waiterOf(flight))
+  if (asking === null) finish(flight, unknown('upstream_down', 'it does not take requests'))
+  else flight.exchange = asking
+  if (flight.state !== 'open' || flight.listener?.signal.aborted === true)
+    stopServer(flight, 'cancelled')
+}
+
+/** Asks the server to stop. `unsent`: the request had not left and is taken back. */
+function stopServer(flight: Flight, reason: string): 'told' | 'unsent' {
+  const { wire, hop } = flight.line
+  if (flight.task === null) return flight.exchange?.cancel(reason) ?? 'told'
+  const params = object({ taskId: flight.task })
+  wire.request('tasks/cancel', () => outgoing(params, hop, null), { heard: () => undefined })
+  return 'told'
+}
+
+function overdue(flight: Flight): void {
+  if (stopServer(flight, 'timeout') === 'unsent') {
+    finish(flight, unsent('timeout', 'it did not read the request in time'))
+    return
+  }
+  flight.exchange?.abandon()
+  finish(flight, unknown('timeout', 'it did not answer in time', flight.late.promise))
+}
+
+/** The caller does not want it any more. A mutation is still waited for. */
+function cancelled(flight: Flight): void {
+  refuseAll(flight, 'the call was cancelled')
+  flight.state = 'stopping'
+  if (stopServer(flight, 'cancelled') === 'unsent') {
+    finish(flight, unsent('cancelled', 'it was cancelled'))
+  } else if (flight.ticket.does === 'read') {
+    flight.exchange?.forget()
+    finish(flight, unknown('cancelled', 'it was cancelled'))
   }
 }
 
-/** A result that this build passes on. Other kinds (a question back, a task) are not half passed. */
-function resultOf(heard: Extract<Heard, { kind: 'result' }>, era: Era): Attempt {
-  const { resultType } = heard.value
-  if (resultType === 'complete' || (resultType === undefined && era === 'legacy')) {
-    return {
-      kind: 'answered',
-      answer: { kind: 'result', era, value: heard.value, text: heard.text },
+/** A legacy server asks the client. What was not declared for this call is refused as if nobody had ever
+ *  heard of it, and the call goes on. */
+function asked(flight: Flight, question: Question): void {
+  const refuse = (code: number, message: string): void =>
+    question.answer({ kind: 'error', code, message })
+  if (flight.state !== 'open') return refuse(INTERNAL, 'the call is over')
+  if (!isDeclared(question.ask, flight.capabilities)) {
+    return refuse(METHOD_NOT_FOUND, `${question.ask.method} is not offered`)
+  }
+  if (flight.asks.size >= MAX_ASKS_A_ROUND) return refuse(INTERNAL, 'too many questions wait')
+  flight.asks.set(`ask-${++flight.asked}`, question)
+  gather(flight)
+}
+
+const METHOD_NOT_FOUND = -32601
+const INTERNAL = -32603
+
+/** Questions that come together are asked together. */
+function gather(flight: Flight): void {
+  if (flight.gathering || flight.listener === null) return
+  flight.gathering = true
+  setImmediate(() => {
+    flight.gathering = false
+    if (flight.state === 'open' && flight.listener !== null && flight.asks.size > 0) park(flight)
+  })
+}
+
+/** The call waits for the client's answers; while it does, its deadline stands still. */
+function park(flight: Flight): void {
+  const name = `${flight.ticket.operation}-${++flight.rounds}`
+  const expired = Promise.withResolvers<Attempt>()
+  const call: Parked = {
+    client: flight.client,
+    resume: (taker) => resume(flight, taker),
+    refuse: (code) => abandonParked(flight, code),
+  }
+  if (!flight.way.lot.park(name, call))
+    return refuseAll(flight, 'too many calls wait for an answer')
+  flight.parked = { name, expired }
+  const asks = Object.fromEntries([...flight.asks].map(([key, { ask }]) => [key, ask]))
+  unlisten(flight)?.resolve({
+    kind: 'asks',
+    asks: { asks, state: null },
+    parked: name,
+    expired: expired.promise,
+  })
+}
+
+function resume(flight: Flight, taker: Taker): Promise<Attempt> {
+  const { kept } = flight
+  flight.parked = null
+  const attempt = listen(flight, taker)
+  if (kept !== null) finish(flight, kept)
+  else if (taker.signal.aborted) cancelled(flight)
+  else {
+    for (const [key, { answer }] of flight.asks) {
+      const value = taker.responses[key]
+      if (value === undefined) continue
+      flight.asks.delete(key)
+      answer({ kind: 'result', value })
     }
+    // What was not answered is asked again.
+    if (flight.asks.size > 0) gather(flight)
   }
-  return resultType === undefined
-    ? unknown('answer_refused', 'its result does not say that it is complete')
-    : unknown('not_bridged', 'it answered with a kind of result that is not passed on')
+  return attempt
+}
+
+/** Nobody takes the call up any more: what the server makes of that is waited for a little. */
+function abandonParked(flight: Flight, code: Code): void {
+  const { kept } = flight
+  if (kept !== null) return finish(flight, kept)
+  flight.state = 'stopping'
+  refuseAll(flight, 'the client did not answer')
+  stopServer(flight, code)
+  setTimeout(() => {
+    if (flight.state === 'over') return
+    flight.exchange?.abandon()
+    finish(flight, unknown('timeout', 'it was not answered and did not end', flight.late.promise))
+  }, REFUSED_MS).unref()
+}
+
+function refuseAll(flight: Flight, message: string): void {
+  for (const { answer } of flight.asks.values()) answer({ kind: 'error', code: INTERNAL, message })
+  flight.asks.clear()
 }

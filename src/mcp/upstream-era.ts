@@ -16,9 +16,10 @@ export type Greeting =
   | { readonly kind: 'hello'; readonly hello: Hello }
   | { readonly kind: 'failed'; readonly why: string; readonly died: boolean }
 
-/** Whom we are and how long each of the two first requests may take. */
+/** Whom we are, what a legacy server may ask, and how long each of the two first requests may take. */
 export type Greeter = {
   readonly client: Hop['client']
+  readonly capabilities: JsonObject
   readonly waitMs: number
 }
 
@@ -84,7 +85,7 @@ function hello(
 async function initialize(wire: Wire, greeter: Greeter): Promise<Greeting> {
   const params = object({
     protocolVersion: SERVER_VERSIONS[0],
-    capabilities: {},
+    capabilities: greeter.capabilities,
     clientInfo: { ...greeter.client },
   })
   const heard = await ask(wire, { method: 'initialize', params }, greeter)

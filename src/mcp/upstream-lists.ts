@@ -1,7 +1,7 @@
 // What one server offers: its lists, as fresh as it says, and never asked for in a storm.
 
 import type { Definition } from '../call.ts'
-import { member } from '../json.ts'
+import { type JsonObject, member } from '../json.ts'
 import type { Listed, ListKind } from '../ports.ts'
 import { askAll, LISTS, type PageOptions, type Pages, type Source } from './upstream-pages.ts'
 
@@ -11,6 +11,8 @@ export type Lists = {
   readonly list: (kind: ListKind, source: Source | null) => Promise<Listed>
   /** As `Upstreams.definition`, asked of this process. */
   readonly definition: (tool: string, source: Source) => Promise<Definition | 'absent' | 'down'>
+  /** The tool as it was last seen, whether or not that is still believed. Asks nobody. */
+  readonly known: (tool: string) => JsonObject | undefined
   /** The server says that a list is not what it was. */
   readonly changed: (kind: ListKind) => void
   /** Another process answers from now on. */
@@ -87,6 +89,7 @@ export function upstreamLists(options: ListOptions): Lists {
       if (found !== undefined) return found
       return now() - desk.missedAt < MISSED_MS ? 'absent' : seek(desk, tool, source)
     },
+    known: (tool) => states.tools.names.get(tool)?.value,
     changed(kind) {
       for (const one of kind === 'resources' ? (['resources', 'templates'] as const) : [kind]) {
         states[one].stale = true

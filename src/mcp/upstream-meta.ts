@@ -31,8 +31,13 @@ const PER_REQUEST: ReadonlySet<string> = new Set([
 
 /** The params as they leave: `eclusa/` names dropped, the envelope of a modern server set (a legacy one
  *  gets none), and our own progress token, so that progress can extend the deadline. Without one
- *  (`token` null) no progress is asked for. */
-export function outgoing(params: JsonObject, hop: Hop, token: number | null): JsonObject {
+ *  (`token` null) no progress is asked for. `capabilities`: what the server may ask during this request. */
+export function outgoing(
+  params: JsonObject,
+  hop: Hop,
+  token: number | null,
+  capabilities: JsonObject = NOTHING,
+): JsonObject {
   const given = isObject(params['_meta']) ? params['_meta'] : NOTHING
   const meta: Record<string, Json | undefined> = {}
   let empty = true
@@ -41,7 +46,10 @@ export function outgoing(params: JsonObject, hop: Hop, token: number | null): Js
     meta[key] = given[key]
     empty = false
   }
-  if (hop.era === 'modern') setEnvelope(meta, given, hop)
+  if (hop.era === 'modern') {
+    setEnvelope(meta, given, hop)
+    meta[CAPABILITIES] = capabilities
+  }
   if (token !== null) meta['progressToken'] = token
   const isBare = empty && token === null && hop.era === 'legacy'
   return object({ ...params, _meta: isBare ? undefined : object(meta) })
@@ -49,11 +57,9 @@ export function outgoing(params: JsonObject, hop: Hop, token: number | null): Js
 
 const NOTHING: JsonObject = object({})
 
-/** What a modern server demands of every request. What servers ask of clients is not bridged, so no
- *  capability is declared. */
+/** What a modern server demands of every request, but for what it may ask. */
 function setEnvelope(meta: Record<string, Json | undefined>, given: JsonObject, hop: Hop): void {
   meta[VERSION] = hop.version
   meta[CLIENT] = given[CLIENT] ?? { ...hop.client }
-  meta[CAPABILITIES] = NOTHING
   meta[LEVEL] = given[LEVEL]
 }

@@ -332,16 +332,16 @@ function answerAsk(talk: Talk, { id, method, params }: Asking): void {
     const { kind: _kind, ...error } = said.kind === 'error' ? said : { ...said, value: null }
     post(talk, said.kind === 'result' ? { id, result: said.value } : { id, error: object(error) })
   }
-  const refuse = (code: number, message: string): void => reply({ kind: 'error', code, message })
+  const turnAway = (code: number, message: string): void => reply({ kind: 'error', code, message })
   if (talk.asks.has(id)) return
   const crowded = talk.asks.size >= MAX_ASKS
   talk.asks.add(id)
-  if (crowded) return refuse(INTERNAL, 'too many requests wait for an answer')
+  if (crowded) return turnAway(INTERNAL, 'too many requests wait for an answer')
   if (method === 'ping') return reply({ kind: 'result', value: object({}) })
-  if (!isAskMethod(method)) return refuse(METHOD_NOT_FOUND, `${method} is not offered`)
+  if (!isAskMethod(method)) return turnAway(METHOD_NOT_FOUND, `${method} is not offered`)
   const one = only(talk.pending, mayAsk)
-  if (one === 'none') refuse(METHOD_NOT_FOUND, `${method} is not offered`)
-  else if (one === 'several') refuse(INTERNAL, SEVERAL)
+  if (one === 'none') turnAway(METHOD_NOT_FOUND, `${method} is not offered`)
+  else if (one === 'several') turnAway(INTERNAL, SEVERAL)
   else one.asked?.({ method, params }, reply)
 }
 

@@ -12,24 +12,30 @@ import { type Wire, wire } from './upstream-wire.ts'
 /** One process of a server that has greeted us. */
 export type Connection = Source & { readonly wire: Wire; readonly hop: Hop }
 
-/** How one server is started and spoken to. `env` is its whole environment. */
-export type UpstreamOptions = {
+/** How any server is spoken to. `capabilities`: what a legacy server is told that it may ask. */
+export type ServerOptions = {
   readonly name: string
+  readonly era: 'auto' | 'modern' | 'legacy'
+  readonly client: Hop['client']
+  readonly capabilities: JsonObject
+  readonly probeMs: number
+  readonly limits: JsonLimits
+  /** A process or session of it ended or would not start; `why` is a clause about the server. */
+  readonly failed: (why: string) => void
+  /** A process or session of it is ready. */
+  readonly ready: (connection: Connection) => void
+  /** What it says that belongs to no request. */
+  readonly notified: (method: string, params: JsonObject) => void
+}
+
+/** How one server process is started and spoken to. `env` is its whole environment. */
+export type UpstreamOptions = ServerOptions & {
   readonly command: readonly string[]
   readonly cwd: string | null
   readonly env: Readonly<Record<string, string>>
-  readonly era: 'auto' | 'modern' | 'legacy'
-  readonly client: Hop['client']
-  readonly probeMs: number
-  readonly limits: JsonLimits
   readonly stderrLineBytes: number
   /** One clean line of its stderr. */
   readonly words: (line: string) => void
-  /** A process of it ended or would not start; `why` is a clause about the server. */
-  readonly failed: (why: string) => void
-  /** A process of it is ready. */
-  readonly ready: (connection: Connection) => void
-  readonly notified: (method: string, params: JsonObject) => void
 }
 
 /** A server, whatever its processes do. */
@@ -103,10 +109,8 @@ async function begin(life: Life, options: UpstreamOptions): Promise<void> {
   life.state = 'starting'
   const launched = launch(life, options)
   const { mode } = life
-  const greeting = await greet(launched.wire, mode, {
-    client: options.client,
-    waitMs: options.probeMs,
-  })
+  const { client, capabilities, probeMs: waitMs } = options
+  const greeting = await greet(launched.wire, mode, { client, capabilities, waitMs })
   if (stopped(life)) return
   if (greeting.kind === 'hello' && !launched.ended()) {
     settle(life, options, connectionOf(greeting.hello, launched.wire, options))

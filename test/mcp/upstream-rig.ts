@@ -21,11 +21,13 @@ export const scripted = (...flags: readonly string[]): string[] => [
   ...flags,
 ]
 
-export type Config = Parameters<typeof startUpstreams>[0][number]
+export type Config = Extract<Parameters<typeof startUpstreams>[0][number], { kind: 'command' }>
 
 /** A configuration of one upstream with the defaults of the product, but for what is given. */
 export const config = (name: string, some: Partial<Config> = {}): Config => ({
+  kind: 'command',
   name,
+  share: false,
   command: scripted(),
   env: {},
   passEnv: [],
@@ -46,6 +48,7 @@ export function start(
   configs: readonly Config[],
   more: {
     readonly environment?: Readonly<Record<string, string | undefined>>
+    readonly principals?: 'one' | 'many'
     readonly limits?: Partial<JsonLimits & { readonly listItems: number }>
   } = {},
 ): Rig {
@@ -56,6 +59,7 @@ export function start(
     client: { name: 'eclusa', version: '0.0.0' },
     say: (line) => said.push(line),
     environment: more.environment ?? process.env,
+    principals: more.principals ?? 'one',
   })
   t.after(() => running.stop())
   return { ...running, said }

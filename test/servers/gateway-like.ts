@@ -21,6 +21,7 @@ function keep(): ReturnType<typeof startUpstreams> {
     client: { name: 'eclusa', version: '0.0.0' },
     say: () => {},
     environment: process.env,
+    principals: 'one',
   })
 }
 

@@ -1,0 +1,236 @@
+// Which process or session of a server a call goes to: one for all where the server keeps nothing, one a client where it does.
+
+import { canonical } from '../canonical.ts'
+import type { Era } from '../call.ts'
+import { isObject, type Json, type JsonObject, object } from '../json.ts'
+import type { Attempt } from '../ports.ts'
+import { legacyCapabilities } from './upstream-asks.ts'
+import { unsent } from './upstream-told.ts'
+import type { Connection, Upstream } from './upstream.ts'
+
+/** One process or session that is kept, with what was declared to it. */
+export type Peer = {
+  readonly upstream: Upstream
+  readonly capabilities: JsonObject
+  /** Whose alone it is; null: everybody's. */
+  readonly client: string | null
+}
+
+/** Who calls, and what the server may ask meanwhile. */
+export type Caller = { readonly client: string; readonly capabilities: JsonObject }
+
+/** A way to a server, held until `leave`, which may be called once. */
+export type Seat = {
+  readonly connection: Connection
+  readonly leave: () => void
+}
+
+/** The processes or sessions of one server. */
+export type Peers = {
+  /** The one that is asked for lists and for what the server says of itself. */
+  readonly base: () => Peer
+  /** The one for this caller, started where there is none yet; `unsent` when it cannot be had. */
+  readonly take: (caller: Caller, signal: AbortSignal) => Promise<Seat | Unsent>
+  /** Those of this client, and everybody's. */
+  readonly of: (client: string) => readonly Peer[]
+  readonly stop: () => Promise<void>
+}
+
+/** A refusal to call. */
+export type Unsent = Extract<Attempt, { kind: 'unsent' }>
+
+/** How one process or session is started. `client`: whose alone it is; null: nobody's in particular. `era` is
+ *  what is known of the server, null when nothing is. `isBase`: it is asked for lists. `serves`: calls go to it. */
+export type Wish = {
+  readonly capabilities: JsonObject
+  readonly client: string | null
+  readonly era: Era | null
+  readonly isBase: boolean
+  readonly serves: boolean
+}
+
+/** `start` begins one and returns before it is ready. `principals`: whether all calls are one client's. */
+export type PeersOptions = {
+  readonly name: string
+  readonly principals: 'one' | 'many'
+  readonly share: boolean
+  /** How long a call waits for a start. */
+  readonly startMs: number
+  readonly start: (wish: Wish) => Upstream
+  /** Not to be stopped though no call is in flight. */
+  readonly isNeeded: (client: string | null) => boolean
+  /** IDLE_PEER_MS but for tests of the time itself. */
+  readonly idleMs?: number
+}
+
+/** Processes or sessions of one server beside the base. */
+export const MAX_PEERS = 32
+/** How long one is kept that nobody uses. */
+export const IDLE_PEER_MS: number = 5 * 60_000
+
+type Kept = Peer & {
+  uses: number
+  idle: NodeJS.Timeout | undefined
+  /** Another one took its place: it ends with its last call. */
+  replaced: boolean
+}
+
+type Pool = {
+  readonly options: PeersOptions
+  readonly peers: Map<string, Kept>
+  base: Kept
+  /** The era in which the base was last greeted. */
+  era: Era | null
+  readonly ending: Set<Promise<void>>
+}
+
+const NOTHING: JsonObject = object({})
+
+/** Starts the base. */
+export function upstreamPeers(options: PeersOptions): Peers {
+  const serves = options.principals === 'one' || options.share
+  const wish: Wish = { capabilities: NOTHING, client: null, era: null, isBase: true, serves }
+  const base = begin(options, wish)
+  const pool: Pool = { options, peers: new Map(), base, era: null, ending: new Set() }
+  return {
+    base: () => pool.base,
+    take: (caller, signal) => take(pool, caller, signal),
+    of: (client) =>
+      [...(serves ? [pool.base] : []), ...pool.peers.values()].filter(
+        (one) => one.client === null || one.client === client,
+      ),
+    async stop() {
+      const all = [pool.base, ...pool.peers.values()]
+      for (const { idle } of all) clearTimeout(idle)
+      await Promise.all([...all.map(({ upstream }) => upstream.stop()), ...pool.ending])
+    },
+  }
+}
+
+const begin = ({ start }: PeersOptions, wish: Wish): Kept => ({
+  upstream: start(wish),
+  capabilities: wish.capabilities,
+  client: wish.client,
+  uses: 0,
+  idle: undefined,
+  replaced: false,
+})
+
+async function take(pool: Pool, caller: Caller, signal: AbortSignal): Promise<Seat | Unsent> {
+  const { name, startMs } = pool.options
+  const first = pool.base.upstream.connection()
+  if (first !== null) pool.era = first.hop.era
+  // Whose process it is depends on what the server speaks, so that has to be known once.
+  else if (pool.era === null) {
+    const greeted = await unlessAborted(pool.base.upstream.reach(startMs), signal)
+    if (signal.aborted) return CANCELLED
+    if (greeted === null) return down(name)
+    pool.era = greeted.hop.era
+  }
+  const peer = pool.era === 'modern' ? pool.base : peerOf(pool, caller)
+  if (peer === null) return TOO_MANY
+  use(peer)
+  const leave = (): void => left(pool, peer)
+  const { upstream } = peer
+  const connection = upstream.connection() ?? (await unlessAborted(upstream.reach(startMs), signal))
+  if (connection !== null && !signal.aborted) return { connection, leave }
+  leave()
+  return signal.aborted ? CANCELLED : down(name)
+}
+
+const unsentOf = (attempt: Attempt): Unsent => {
+  if (attempt.kind !== 'unsent') throw new TypeError('not a refusal')
+  return attempt
+}
+const CANCELLED = unsentOf(unsent('cancelled', 'it was cancelled before it was sent'))
+const TOO_MANY = unsentOf(
+  unsent('too_many_calls', 'too many clients have a session of their own with it'),
+)
+const down = (name: string): Unsent => unsentOf(unsent('upstream_down', `${name} is not running`))
+
+/** The peer of a caller of a legacy server; null when there are too many. What was declared to such a server
+ *  is declared once and for all calls, and what it keeps, it keeps for its client. */
+function peerOf(pool: Pool, caller: Caller): Kept | null {
+  const { options, peers, base } = pool
+  const wanted = legacyCapabilities(caller.capabilities)
+  if (options.principals === 'one')
+    return covers(base.capabilities, wanted) ? base : grow(pool, wanted)
+  const client = options.share ? null : caller.client
+  if (client === null && canonical(wanted) === '{}') return base
+  const key = `${client ?? ''} ${canonical(wanted)}`
+  const found = peers.get(key)
+  if (found !== undefined) return found
+  if (peers.size >= MAX_PEERS) return null
+  const wish: Wish = { capabilities: wanted, client, era: pool.era, isBase: false, serves: true }
+  const made = begin(options, wish)
+  peers.set(key, made)
+  return made
+}
+
+/** With a single client one process serves all, so that what a call changes in it is seen by the next; it
+ *  is replaced by one that was told of more when a call comes with more. Each call still lets the server ask
+ *  only what it declares itself. */
+function grow(pool: Pool, wanted: JsonObject): Kept {
+  const { base, options, ending } = pool
+  base.replaced = true
+  const capabilities = joined(base.capabilities, wanted)
+  const wish: Wish = { capabilities, client: null, era: pool.era, isBase: true, serves: true }
+  pool.base = begin(options, wish)
+  if (base.uses === 0) end(base, ending)
+  return pool.base
+}
+
+/** True when everything in `wanted` is in `had`. */
+function covers(had: JsonObject, wanted: JsonObject): boolean {
+  return Object.entries(wanted).every(([key, value]) => {
+    const own = had[key]
+    return own !== undefined && (!isObject(value) || (isObject(own) && covers(own, value)))
+  })
+}
+
+function joined(one: JsonObject, other: JsonObject): JsonObject {
+  const members: Record<string, Json | undefined> = { ...one }
+  for (const [key, value] of Object.entries(other)) {
+    const had = members[key]
+    members[key] = isObject(had) && isObject(value) ? joined(had, value) : value
+  }
+  return object(members)
+}
+
+function use(peer: Kept): void {
+  peer.uses++
+  clearTimeout(peer.idle)
+}
+
+function left(pool: Pool, peer: Kept): void {
+  if (--peer.uses > 0) return
+  if (peer.replaced) end(peer, pool.ending)
+  else if (peer !== pool.base) rest(pool, peer)
+}
+
+/** Stops a peer that stays unused. */
+function rest(pool: Pool, peer: Kept): void {
+  clearTimeout(peer.idle)
+  peer.idle = setTimeout(() => {
+    if (peer.uses > 0) return
+    if (pool.options.isNeeded(peer.client)) return rest(pool, peer)
+    for (const [key, one] of pool.peers) if (one === peer) pool.peers.delete(key)
+    end(peer, pool.ending)
+  }, pool.options.idleMs ?? IDLE_PEER_MS).unref()
+}
+
+function end({ upstream }: Kept, ending: Set<Promise<void>>): void {
+  const stopped = upstream.stop().finally(() => ending.delete(stopped))
+  ending.add(stopped)
+}
+
+/** The value, or null once the signal is aborted. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  const { promise: aborted, resolve } = Promise.withResolvers<null>()
+  const stop = (): void => resolve(null)
+  if (signal.aborted) stop()
+  signal.addEventListener('abort', stop)
+  const first = await Promise.race([promise, aborted])
+  signal.removeEventListener('abort', stop)
+  return first
+}

@@ -1,0 +1,207 @@
+// One server behind the gateway: its lists, its processes or sessions, and the way of a call to it.
+
+import { type JsonLimits, type JsonObject, member } from '../json.ts'
+import type { UpstreamConfig } from '../policy/config.ts'
+import type { Limits } from '../policy/limits.ts'
+import type { Attempt, ListKind, Send, Ticket } from '../ports.ts'
+import { childEnvironment, type Environment } from './child-environment.ts'
+import { LOG_LEVEL } from './era.ts'
+import { allAccepted } from './upstream-asks.ts'
+import { attemptOn, type Way } from './upstream-attempt.ts'
+import { CHANGES, type Listener, listener } from './upstream-changes.ts'
+import { type Coroner, coroner } from './upstream-death.ts'
+import { type Levels, upstreamLevels } from './upstream-levels.ts'
+import { type Lists, upstreamLists } from './upstream-lists.ts'
+import type { Hop } from './upstream-meta.ts'
+import type { Lot } from './upstream-park.ts'
+import { type Peers, type Seat, upstreamPeers, type Wish } from './upstream-peers.ts'
+import { type Subscriptions, subscriptions } from './upstream-subscriptions.ts'
+import { needsTask } from './upstream-tasks.ts'
+import { unsent } from './upstream-told.ts'
+import { startUpstream, type Upstream } from './upstream.ts'
+
+/** What the servers share. `client` is how we name ourselves; `say` takes one line for the operator;
+ *  `environment` is ours, of which a server gets only what its configuration says and a short list.
+ *  `principals`: whether all calls are one client's (stdio) or many clients'. */
+export type UpstreamsOptions = {
+  readonly limits: Pick<
+    Limits,
+    'upstreamBytes' | 'depth' | 'keys' | 'nodes' | 'stderrLineBytes' | 'listItems' | 'listPages'
+  >
+  readonly client: Hop['client']
+  readonly say: (line: string) => void
+  readonly environment: Environment
+  readonly principals: 'one' | 'many'
+}
+
+/** Who hears of a server. `client`: whose own process or session said it; null: it is about everybody. */
+export type Hearers = {
+  readonly changed: (kind: ListKind) => void
+  readonly logged: (params: JsonObject, client: string | null) => void
+  readonly updated: (params: JsonObject, client: string | null) => void
+}
+
+/** One server. `startMs`: how long a call waits for a start, the probe and the handshake after it. */
+export type Server = {
+  readonly config: UpstreamConfig
+  readonly lists: Lists
+  readonly base: () => Upstream
+  readonly startMs: number
+  readonly death: () => string | null
+  readonly attempt: (ticket: Ticket, send: Send) => Promise<Attempt>
+  readonly release: (uri: string, client: string) => void
+  readonly stop: () => Promise<void>
+}
+
+type Self = {
+  readonly config: UpstreamConfig
+  readonly options: UpstreamsOptions
+  readonly hearers: Hearers
+  readonly lot: Lot
+  readonly lists: Lists
+  readonly levels: Levels
+  readonly listener: Listener
+  readonly subs: Subscriptions
+  /** What ended the base last. */
+  deaths: Coroner | null
+}
+
+/** Starts a server and returns before it runs. */
+export function server(
+  config: UpstreamConfig,
+  options: UpstreamsOptions,
+  { hearers, lot }: { readonly hearers: Hearers; readonly lot: Lot },
+): Server {
+  const say = (text: string): void => options.say(`${config.name}: ${text}`)
+  const lists = upstreamLists({
+    waitMs: config.listMs,
+    maxItems: options.limits.listItems,
+    maxPages: options.limits.listPages,
+    warn: say,
+    onChange: hearers.changed,
+  })
+  const heard = listener((method, params) => announced(self, { method, params, peer: null }))
+  const subs = subscriptions(heard)
+  const levels = upstreamLevels()
+  const startMs = 2 * config.probeMs
+  const self: Self = {
+    config,
+    options,
+    hearers,
+    lot,
+    lists,
+    levels,
+    listener: heard,
+    subs,
+    deaths: null,
+  }
+  const peers: Peers = upstreamPeers({
+    name: config.name,
+    principals: options.principals,
+    share: config.share,
+    startMs,
+    start: (wish) => start(self, wish),
+    isNeeded: subs.isWanted,
+  })
+  return {
+    config,
+    lists,
+    base: () => peers.base().upstream,
+    startMs,
+    death: () => self.deaths?.death() ?? null,
+    attempt: (ticket, send) => attempt(self, peers, { ticket, send }),
+    release: (uri, client) => subs.release(client, uri, peers.of(client)),
+    stop: peers.stop,
+  }
+}
+
+/** Starts one process or session. */
+function start(self: Self, wish: Wish): Upstream {
+  const { config, options } = self
+  const { limits, environment } = options
+  const whose = wish.client === null ? '' : ` (for ${wish.client})`
+  const say = (text: string): void => options.say(`${config.name}${whose}: ${text}`)
+  const bounds: JsonLimits = { ...limits, bytes: limits.upstreamBytes }
+  if (config.kind === 'url') throw new TypeError('not built yet')
+  const env = childEnvironment(environment, config, process.platform)
+  const deaths = coroner(config, { environment, env, say })
+  if (wish.isBase) self.deaths = deaths
+  const peer = { client: wish.client, isBase: wish.isBase }
+  return startUpstream({
+    ...config,
+    era: wish.era ?? config.era,
+    env,
+    client: options.client,
+    capabilities: wish.capabilities,
+    limits: bounds,
+    stderrLineBytes: limits.stderrLineBytes,
+    words: deaths.words,
+    failed: deaths.failed,
+    ready(connection) {
+      deaths.lives()
+      if (wish.isBase) self.lists.renewed()
+      if (wish.isBase) self.listener.ready(connection)
+      if (wish.serves) self.subs.renewed(wish.client, connection)
+    },
+    notified: (method, params) => announced(self, { method, params, peer }),
+  })
+}
+
+type Announced = {
+  readonly method: string
+  readonly params: JsonObject
+  /** Who said it; null: the subscription of a modern server. */
+  readonly peer: { readonly client: string | null; readonly isBase: boolean } | null
+}
+
+/** What a server says that belongs to no call. */
+function announced({ lists, hearers, options }: Self, { method, params, peer }: Announced): void {
+  const client = peer?.client ?? null
+  const kind = CHANGES.get(method)
+  // The lists are those of the base; what another process announces is true of that one alone.
+  if (kind !== undefined && peer?.isBase !== false) lists.changed(kind)
+  else if (method === 'notifications/resources/updated') hearers.updated(params, client)
+  // With many clients nobody can say whose call it tells of, unless the whole process is one client's.
+  else if (method === 'notifications/message') {
+    if (options.principals === 'one' || client !== null) hearers.logged(params, client)
+  }
+}
+
+type Wanted = { readonly ticket: Ticket; readonly send: Send }
+
+async function attempt(self: Self, peers: Peers, wanted: Wanted): Promise<Attempt> {
+  const { send } = wanted
+  const { method, retry } = send
+  const seat = await peers.take(send, send.signal)
+  if ('kind' in seat) return seat
+  const { hop } = seat.connection
+  if (method === 'resources/subscribe') {
+    return self.subs.add(send, hop.era, () => fly(self, seat, wanted))
+  }
+  // A legacy server asks only for URLs before it executes anything: who refused to open one is not asked for
+  // it again and again.
+  if (hop.era === 'legacy' && retry !== null && !allAccepted(retry.responses)) {
+    seat.leave()
+    return unsent('ask_denied', 'what the server needs first was not accepted')
+  }
+  return fly(self, seat, wanted)
+}
+
+/** Sends the call on its way; the seat is left when it is over. */
+async function fly(self: Self, seat: Seat, wanted: Wanted): Promise<Attempt> {
+  const { config, lot, lists, levels } = self
+  const { connection } = seat
+  const { send } = wanted
+  const quiet = await levels.enter(connection, member(send.params['_meta'], LOG_LEVEL))
+  const isTool = send.method === 'tools/call'
+  const way: Way = {
+    deadlines: config,
+    lot,
+    asTask: isTool && needsTask(connection.hello, lists.known(send.target.name)),
+    over() {
+      quiet()
+      seat.leave()
+    },
+  }
+  return attemptOn(connection, wanted, way)
+}

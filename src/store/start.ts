@@ -7,6 +7,7 @@ import { Fault } from '../fault.ts'
 import { emptyDraft, FORMAT_VERSION } from '../ledger/entry.ts'
 import { segmentKey } from '../ledger/segment.ts'
 import { closeAfter, openBook, SCHEMA_VERSION, transact, type Book } from './book.ts'
+import { refuseClock } from './clock.ts'
 import { createMaster, readMaster } from './keys.ts'
 import { openLease, register, type Lease } from './lease.ts'
 import { STORE_LIMITS } from './limits.ts'
@@ -86,6 +87,7 @@ function openUnderLock({ place, mirrorLock, said, begun }: Opening, setup: Setup
   try {
     book.renewLog()
     const { origin, segment } = readMeta(book, place)
+    refuseClock(book, place)
     turn = turnAt(place.turn)
     mirror = openMirror(place, book)
     mirror.repair()

@@ -23,6 +23,7 @@ export type Shell = {
   /** The state directory of the short form, and that beside a file. */
   readonly short: string
   readonly beside: string
+  readonly env: Readonly<Record<string, string>>
   readonly file: (name: string, text?: string) => string
   readonly run: (line: string, more?: Bag) => Ran
   /** Runs a command that serves, and calls one tool or sends another request. */
@@ -45,6 +46,7 @@ export function shell(t: TestContext): Shell {
     folder: cwd,
     short: join(folder, '.local/state/eclusa'),
     beside: join(cwd, '.eclusa'),
+    env,
     file(name, text) {
       if (text !== undefined) writeFileSync(join(cwd, name), text)
       return join(cwd, name)

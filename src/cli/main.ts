@@ -19,6 +19,13 @@ const VERBS: ReadonlyMap<string, Verb> = new Map<string, Verb>([
     },
   ],
   [
+    'serve',
+    {
+      help: 'stand between MCP clients over HTTP and servers: serve --config FILE [--port N]',
+      run: async () => (await import('./serve.ts')).serve,
+    },
+  ],
+  [
     'demo',
     { help: 'show it at work on real files', run: async () => (await import('./demo.ts')).demo },
   ],

@@ -3,19 +3,16 @@
 import { parseArgs } from 'node:util'
 
 import type { Client } from '../call.ts'
-import { EXIT, exitStatus, Fault } from '../fault.ts'
-import type { Doors } from '../gateway.ts'
+import { EXIT, Fault } from '../fault.ts'
 import { serveStdio } from '../mcp/stdio.ts'
 import { startUpstreams } from '../mcp/upstreams.ts'
-import { type Config, loadConfig, policyReference } from '../policy/config.ts'
+import type { Config } from '../policy/config.ts'
 import { declared } from '../policy/decide.ts'
-import { type ConfigFault, faultLine, type Source } from '../policy/position.ts'
 import type { Store } from '../ports.ts'
-import { openSqlite, warmSqlite } from '../store/sqlite.ts'
-import { chance } from './chance.ts'
-import { wallClock } from './clock.ts'
+import { warmSqlite } from '../store/sqlite.ts'
+import { doorsOf, fileConfig, openLedger, sourceConfig } from './compose.ts'
 import type { Io } from './io.ts'
-import { lookup, placed, readBeside, readSource, stateDir } from './place.ts'
+import { placed, stateDir } from './place.ts'
 import { shortForm } from './short.ts'
 import { version } from './version.ts'
 import { tellingWaits } from './waiting.ts'
@@ -36,11 +33,12 @@ export async function stdio(args: string[], io: Io): Promise<number> {
     client: { name: 'eclusa', version: version() },
     say,
     environment: io.env,
+    principals: 'one',
   })
   const dir = stateDir(io, file === null ? null : { file, dir: config.state.dir })
   let store: Store
   try {
-    store = tellingWaits(await openStore(config, dir, say), say)
+    store = tellingWaits(await openLedger(config, dir, say), say)
   } catch (error) {
     await upstreams.stop()
     throw error
@@ -133,48 +131,15 @@ async function configured(
 ): Promise<{ readonly config: Config; readonly file: string | null }> {
   if (wish.kind === 'short') {
     const { source, values } = shortForm(wish)
-    return { config: await loaded(source, null, { io, values }), file: null }
+    return { config: await sourceConfig(source, null, { io, values }), file: null }
   }
-  const main = readSource(wish.file, io.cwd)
-  const values = new Map<string, string>()
-  const reference = policyReference(main, lookup(io, values))
-  const policy = reference === null ? null : readBeside(reference, main.file)
-  return { config: await loaded(main, policy, { io, values }), file: main.file }
+  return fileConfig(wish.file, io)
 }
-
-async function loaded(
-  main: Source,
-  policy: Source | null,
-  { io, values }: { readonly io: Io; readonly values: ReadonlyMap<string, string> },
-): Promise<Config> {
-  const made = await loadConfig(main, policy, lookup(io, values))
-  if (made.kind === 'config') return made.config
-  for (const fault of made.faults) io.err(`eclusa: ${faultLine(fault)}`)
-  throw new Fault('config_invalid', whatNext(made.faults, main.file))
-}
-
-const whatNext = (faults: readonly ConfigFault[], file: string): string =>
-  `the configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}; correct it, then run: eclusa policy check ${file}`
 
 function clientOf({ policy }: Config, { profile, set }: Served): Client {
   const found = declared(policy, profile, set)
   if (!('kind' in found)) return found
   throw new Fault('usage', `choose a profile with --profile: ${found.profiles.join(', ')}`)
-}
-
-async function openStore(config: Config, dir: string, say: (line: string) => void): Promise<Store> {
-  return openSqlite({
-    dir,
-    create: config.state.create,
-    policy: { digest: config.policy.digest, text: config.policy.text },
-    limits: config.limits,
-    minFreeBytes: config.minFreeBytes,
-    say,
-    onFatal: (fault) => {
-      say(fault.message)
-      process.exit(exitStatus(fault.code))
-    },
-  })
 }
 
 const strangerLine = ({ profiles }: Config, { profile }: Client): string =>
@@ -183,23 +148,6 @@ const strangerLine = ({ profiles }: Config, { profile }: Client): string =>
 const startLine = ({ policy }: Config, client: Client, dir: string): string =>
   `profile ${client.profile} (${client.identity}), policy ${policy.digest.slice(0, 12)}, state ${dir}; ` +
   'results pass whole: field selection is not built yet'
-
-const doorsOf = (
-  { policy }: Config,
-  { store, upstreams }: Pick<Doors, 'store' | 'upstreams'>,
-  say: (line: string) => void,
-): Doors => ({
-  store,
-  upstreams,
-  policy: () => policy,
-  clock: wallClock(),
-  random: chance(),
-  broken: (error) =>
-    say(
-      `a late outcome could not be recorded: ${error instanceof Error ? error.message : 'unknown'}`,
-    ),
-  views: new Map(),
-})
 
 /** Nothing was allowed: tells what the server has and how to allow it. */
 async function look(command: readonly string[], env: readonly string[], io: Io): Promise<number> {

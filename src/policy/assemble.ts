@@ -55,7 +55,7 @@ export async function assemble(opened: readonly Opened[], text: string): Promise
   }
   checkParts(shop, main, policy)
   const set = policySet(shop, { main, policy, names, text })
-  const made = settings(shop, main.part)
+  const made = settings(shop, main.part, new Set(set.profiles.keys()))
   if (!hasErrors(shop)) {
     proveDenied(shop, main.part, set)
     if (policy !== null) proveDenied(shop, policy.part, set)

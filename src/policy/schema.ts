@@ -154,18 +154,38 @@ export const CONFIG_SHAPE: Shape = {
       ),
       drain: ref('duration'),
       durability: { enum: ['full', 'relaxed'] },
-      anonymous: TEXT,
-      endpoints: OPEN,
+      anonymous: ref('profileName'),
+      endpoints: {
+        ...map(ref('path'), record({ profiles: { ...list(ref('profileName')), minItems: 1 } })),
+        minProperties: 1,
+        description: 'profiles by path',
+      },
       public_url: TEXT,
-      listen: ANY,
-      hosts: list(TEXT),
-      origins: list(TEXT),
+      listen: {
+        oneOf: [
+          { type: 'integer', minimum: 0, maximum: 65_535 },
+          { type: 'string', maxLength: 300 },
+        ],
+        description: 'HOST:PORT, or a port of 127.0.0.1',
+      },
+      allowed_hosts: list(ref('host')),
+      allowed_origins: list(TEXT),
     },
     ['version'],
   ),
   $defs: {
     upstreamName: { type: 'string', pattern: '^[a-z0-9-]{1,20}$' },
     profileName: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$' },
+    path: {
+      type: 'string',
+      pattern: '^(/[A-Za-z0-9._~-]{1,64}){1,8}$',
+      description: 'a path such as /team-a/mcp',
+    },
+    host: {
+      type: 'string',
+      pattern: '^(\\[[0-9A-Fa-f:.]{2,45}\\]|[A-Za-z0-9._-]{1,253})(:[0-9]{1,5})?$',
+      description: 'a host, with or without a port',
+    },
     variable: { type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' },
     tool: {
       type: 'string',

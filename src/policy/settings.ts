@@ -1,14 +1,16 @@
 // The part of a configuration that decides nothing: upstreams, state, limits, times.
 
 import { isObject, type Json } from '../json.ts'
-import { notYet, type Part, report, type Workshop } from './compile.ts'
+import { type Part, report, type Workshop } from './compile.ts'
 import { DEFAULT_LIMITS, durationOf, LIMIT_NAMES, type Limits, sizeOf } from './limits.ts'
 import { pointer } from './position.ts'
+import { type Serving, serving } from './serving.ts'
 import { DEFAULT_TIMES, time, upstream, type UpstreamConfig } from './upstream.ts'
 import { members } from './value.ts'
 
 /** What the doors need. `minFreeBytes`: below this health turns red. */
 export type Settings = {
+  readonly serving: Serving
   readonly upstreams: readonly UpstreamConfig[]
   readonly state: { readonly dir: string | null; readonly create: boolean }
   readonly limits: Limits
@@ -17,10 +19,9 @@ export type Settings = {
 }
 
 const DEFAULT_MIN_FREE_BYTES = 64 * 1024 * 1024
-/** The settings of the main document. */
-export function settings(shop: Workshop, part: Part): Settings {
+/** The settings of the main document. `profiles`: the names that the policy knows. */
+export function settings(shop: Workshop, part: Part, profiles: ReadonlySet<string>): Settings {
   const root = part.value
-  notYet(shop, part, '', ['anonymous', 'endpoints', 'public_url', 'listen', 'hosts', 'origins'])
   if (root['durability'] === 'relaxed') {
     report(shop, part, '/durability', {
       message: '`durability: relaxed` is not yet built; write `full` or remove it',
@@ -31,6 +32,7 @@ export function settings(shop: Workshop, part: Part): Settings {
   const audit = isObject(root['audit']) ? root['audit'] : null
   const free = audit?.['min_free']
   return {
+    serving: serving(shop, part, profiles),
     upstreams: members(root['upstreams']).map(([name, value]) => upstream(shop, part, name, value)),
     state: { dir: typeof dir === 'string' ? dir : null, create: state?.['create'] !== false },
     limits: limits(shop, part),

@@ -1,0 +1,259 @@
+// The headers of one request, and whether they say what its body says. No I/O.
+
+import type { Era } from '../call.ts'
+import { isExact, isObject, type Json, type JsonObject, object } from '../json.ts'
+import type { Hop } from './channel.ts'
+import { LEGACY_VERSIONS, metaOf, MODERN_VERSION, PROTOCOL } from './era.ts'
+import { RPC } from './message.ts'
+
+/** The headers of one request by their names in lower case. `repeated`: names that stood more than once;
+ *  their values are joined with a comma. */
+export type Headers = {
+  readonly values: ReadonlyMap<string, string>
+  readonly repeated: ReadonlySet<string>
+}
+
+/** Why a request is refused: `problem` is recorded, the rest told. */
+export type Told = {
+  readonly problem: string
+  readonly rpc: number
+  readonly message: string
+  readonly data: JsonObject | null
+}
+
+/** The JSON-RPC code of headers that are missing, malformed or say something else than the body. */
+export const HEADER_MISMATCH = -32020
+const UNSUPPORTED_VERSION = -32022
+
+/** The header that names the revision of a message. */
+export const VERSION_HEADER = 'mcp-protocol-version'
+const METHOD_HEADER = 'mcp-method'
+const NAME_HEADER = 'mcp-name'
+const PARAM_PREFIX = 'mcp-param-'
+
+/** Reads names and values as they came, in pairs. */
+export function readHeaders(raw: readonly string[]): Headers {
+  const values = new Map<string, string>()
+  let repeated: Set<string> | null = null
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const name = (raw[at] ?? '').toLowerCase()
+    const value = raw[at + 1] ?? ''
+    const before = values.get(name)
+    if (before === undefined) {
+      values.set(name, value)
+      continue
+    }
+    values.set(name, `${before}, ${value}`)
+    repeated ??= new Set()
+    repeated.add(name)
+  }
+  return { values, repeated: repeated ?? NONE }
+}
+
+const NONE: ReadonlySet<string> = new Set()
+
+/** The meaning of a header value: itself, or what its sentinel `=?base64?...?=` holds. Null where it holds no
+ *  text: characters that a header cannot carry, base64 that is not canonical, bytes that are not UTF-8. */
+export function decodeValue(value: string): string | null {
+  if (!value.startsWith(SENTINEL) || !value.endsWith('?=') || value.length < SENTINEL.length + 2) {
+    return PLAIN.test(value) ? value : null
+  }
+  const inside = value.slice(SENTINEL.length, -2)
+  const bytes = Buffer.from(inside, 'base64')
+  // Of several spellings of the same bytes only one is taken: readers differ on the others.
+  if (bytes.toString('base64') !== inside) return null
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+const SENTINEL = '=?base64?'
+const PLAIN = /^[\t\x20-\x7e]*$/
+
+/** The era whose rules hold for a message: modern when its envelope names a revision, or its header names one
+ *  that has no handshake. Either alone is enough, so that the other is then missed. */
+export function eraOf(headers: Headers, params: JsonObject | null): Era {
+  if (versionOf(params) !== undefined) return 'modern'
+  const header = headers.values.get(VERSION_HEADER)
+  return header === undefined || LEGACY_VERSIONS.includes(header) ? 'legacy' : 'modern'
+}
+
+/** What is wrong with the headers of a modern request, or null. A request without an envelope is left to
+ *  whoever reads envelopes, unless its headers already disagree. */
+export function ladder(
+  headers: Headers,
+  { method, params }: { readonly method: string; readonly params: JsonObject | null },
+): Told | null {
+  for (const name of headers.repeated) {
+    if (name.startsWith('mcp-'))
+      return mismatch(`the header ${spelled(name)} stands more than once`)
+  }
+  const wrong = versionProblem(headers, method, params)
+  if (wrong !== null || versionOf(params) === undefined) return wrong
+  const named = headers.values.get(METHOD_HEADER)
+  if (named === undefined) return mismatch('the header Mcp-Method is missing')
+  if (named !== method) return mismatch('the header Mcp-Method is not the method of the body')
+  return nameProblem(headers, method, params)
+}
+
+function versionProblem(headers: Headers, method: string, params: JsonObject | null): Told | null {
+  const header = headers.values.get(VERSION_HEADER)
+  const inside = versionOf(params)
+  if (header === undefined) return mismatch('the header MCP-Protocol-Version is missing')
+  if (inside !== undefined) {
+    if (inside === header) return null
+    return mismatch('the header MCP-Protocol-Version is not the version in params._meta')
+  }
+  // A handshake has no envelope, and belongs to revisions that this header does not name.
+  if (method === 'initialize') {
+    return mismatch('initialize does not go with this header MCP-Protocol-Version')
+  }
+  return header === MODERN_VERSION ? null : unsupported(header)
+}
+
+/** The refusal of a revision that is not spoken here. */
+export const unsupported = (asked: string): Told => ({
+  problem: 'protocol_version',
+  rpc: UNSUPPORTED_VERSION,
+  message: 'this protocol version is not spoken here; use one of data.supported',
+  data: object({ supported: [MODERN_VERSION], requested: asked.slice(0, MAX_ECHO) }),
+})
+
+/** Characters of a version that are said again. */
+const MAX_ECHO = 64
+
+/** Where the body holds what `Mcp-Name` mirrors. */
+const NAMED: ReadonlyMap<string, string> = new Map([
+  ['tools/call', 'name'],
+  ['prompts/get', 'name'],
+  ['resources/read', 'uri'],
+  ['tasks/get', 'taskId'],
+  ['tasks/update', 'taskId'],
+  ['tasks/cancel', 'taskId'],
+])
+
+function nameProblem(headers: Headers, method: string, params: JsonObject | null): Told | null {
+  const field = NAMED.get(method)
+  const name = field === undefined ? undefined : params?.[field]
+  // A body without its name is refused for that.
+  if (typeof name !== 'string') return null
+  const header = headers.values.get(NAME_HEADER)
+  if (header === undefined) return mismatch('the header Mcp-Name is missing')
+  const meant = decodeValue(header)
+  if (meant === null) return mismatch('the header Mcp-Name cannot be read')
+  return meant === name ? null : mismatch(`the header Mcp-Name is not params.${field ?? ''}`)
+}
+
+const versionOf = (params: JsonObject | null): Json | undefined =>
+  metaOf(params)?.[`${PROTOCOL}protocolVersion`]
+
+/** A refusal of headers. */
+export const mismatch = (what: string): Told => ({
+  problem: 'headers',
+  rpc: HEADER_MISMATCH,
+  message: `${what}; send headers that say what the body says`,
+  data: null,
+})
+
+/** The refusal of a message that is no request of its era. */
+export const invalidRequest = (problem: string, message: string): Told => ({
+  problem,
+  rpc: RPC.request,
+  message,
+  data: null,
+})
+
+const spelled = (name: string): string =>
+  name === VERSION_HEADER || name === METHOD_HEADER || name === NAME_HEADER ? name : 'Mcp-*'
+
+/** The hop of a modern request: its `Mcp-Param-*` headers against the schema of the tool it calls. */
+export function hopOf(headers: Headers): Hop {
+  const params = new Map<string, string>()
+  for (const [name, value] of headers.values) {
+    if (name.startsWith(PARAM_PREFIX)) params.set(name.slice(PARAM_PREFIX.length), value)
+  }
+  return {
+    checkParams(schema, args) {
+      const annotated = annotatedIn(schema)
+      for (const { header, path } of annotated) {
+        const problem = paramProblem(params.get(header.toLowerCase()), valueAt(args, path))
+        if (problem !== null) return `the header Mcp-Param-${header} ${problem}`
+      }
+      for (const [name, value] of params) {
+        if (!PLAIN.test(value)) return `the header Mcp-Param-${name} cannot be read`
+      }
+      return null
+    },
+    otherParams(schema) {
+      if (params.size === 0) return NO_HEADERS
+      const named = new Set(annotatedIn(schema).map(({ header }) => header.toLowerCase()))
+      const others = [...params].filter(([name]) => !named.has(name))
+      return Object.fromEntries(others.map(([name, value]) => [PARAM_PREFIX + name, value]))
+    },
+  }
+}
+
+const NO_HEADERS: Readonly<Record<string, string>> = {}
+
+type Annotated = { readonly header: string; readonly path: readonly string[] }
+
+/** Objects inside objects that are looked through for annotations. */
+const MAX_DEPTH = 16
+/** A field name of HTTP. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const MIRRORED: ReadonlySet<Json | undefined> = new Set(['string', 'integer', 'boolean'])
+
+/** Found once a schema: definitions are shared by all the calls of a tool. */
+const found = new WeakMap<JsonObject, readonly Annotated[]>()
+
+/** The properties that a schema has mirrored in headers. Annotations that are not valid mirror nothing. */
+function annotatedIn(schema: Json | undefined): readonly Annotated[] {
+  if (!isObject(schema)) return []
+  const before = found.get(schema)
+  if (before !== undefined) return before
+  const all = [...walk(schema, [])]
+  found.set(schema, all)
+  return all
+}
+
+function* walk(schema: JsonObject, path: readonly string[]): Generator<Annotated> {
+  const { properties } = schema
+  if (!isObject(properties) || path.length >= MAX_DEPTH) return
+  for (const [name, property] of Object.entries(properties)) {
+    if (!isObject(property)) continue
+    const header = property['x-mcp-header']
+    const here = [...path, name]
+    if (typeof header === 'string' && TOKEN.test(header) && MIRRORED.has(property['type'])) {
+      yield { header, path: here }
+    }
+    yield* walk(property, here)
+  }
+}
+
+function valueAt(args: JsonObject, path: readonly string[]): Json | undefined {
+  let value: Json | undefined = args
+  for (const name of path) value = isObject(value) ? value[name] : undefined
+  return value
+}
+
+function paramProblem(header: string | undefined, value: Json | undefined): string | null {
+  const isExpected = value !== undefined && value !== null
+  if (header === undefined) return isExpected ? 'is missing' : null
+  if (!isExpected) return 'mirrors an argument that is not there'
+  const meant = decodeValue(header)
+  if (meant === null) return 'cannot be read'
+  return says(meant, value) ? null : 'is not the argument that it mirrors'
+}
+
+/** Numbers of a header: an integer, however its fraction is written. */
+const WHOLE = /^-?\d{1,32}(?:\.0{1,32})?$/
+
+function says(header: string, value: Json): boolean {
+  if (typeof value === 'string') return header === value
+  if (typeof value === 'boolean') return header === String(value)
+  const number = isExact(value) ? Number(value.rawJSON) : value
+  if (typeof number !== 'number' || !Number.isSafeInteger(number)) return false
+  return WHOLE.test(header) && Number(header) === number
+}

@@ -25,6 +25,8 @@ export type Way = {
   readonly over: () => void
 }
 
+/** How long the first question of a round waits for others. */
+const GATHER_MS = 20
 /** From the refusal of what a parked call asked to the end of waiting for what the server makes of it. */
 const REFUSED_MS = 10_000
 
@@ -265,10 +267,10 @@ const INTERNAL = -32603
 function gather(flight: Flight): void {
   if (flight.gathering || flight.listener === null) return
   flight.gathering = true
-  setImmediate(() => {
+  setTimeout(() => {
     flight.gathering = false
     if (flight.state === 'open' && flight.listener !== null && flight.asks.size > 0) park(flight)
-  })
+  }, GATHER_MS)
 }
 
 /** The call waits for the client's answers; while it does, its deadline stands still. */

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 
-import type { Method } from '../../src/call.ts'
+import type { Method, Responses, Retry } from '../../src/call.ts'
 import type { Effect } from '../../src/decision.ts'
 import { type JsonLimits, type JsonObject, parseText, UPSTREAM_LIMITS } from '../../src/json.ts'
 import { type RunningUpstreams, startUpstreams } from '../../src/mcp/upstreams.ts'
@@ -80,6 +80,9 @@ export type CallOptions = {
   readonly method?: Method
   readonly watch?: Partial<Watch>
   readonly signal?: AbortSignal
+  readonly client?: string
+  readonly capabilities?: unknown
+  readonly retry?: { readonly state: string | null; readonly responses: unknown }
 }
 
 /** Calls a tool, as a write unless told otherwise. */
@@ -94,13 +97,34 @@ export function call(
     method: options.method ?? 'tools/call',
     target: { kind: 'tool', upstream, name },
     params: json({ name, arguments: args, ...(meta === undefined ? {} : { _meta: meta }) }),
-    client: 'writer',
-    capabilities: json({}),
-    retry: null,
+    client: options.client ?? 'writer',
+    capabilities: json(options.capabilities ?? {}),
+    retry: retryOf(options.retry),
     headers: {},
     watch: { progress: () => {}, log: () => {}, ...watch },
     signal: options.signal ?? new AbortController().signal,
   })
+}
+
+const retryOf = (retry: CallOptions['retry']): Retry | null =>
+  retry === undefined ? null : { ...retry, responses: json(retry.responses) as Responses }
+
+/** What an attempt asks; fails the test with the whole attempt when it asks nothing. */
+export function asksOf(attempt: Attempt): Extract<Attempt, { kind: 'asks' }> {
+  if (attempt.kind === 'asks') return attempt
+  throw new Error(`nothing is asked in ${JSON.stringify(attempt)}`)
+}
+
+/** Takes up the parked call of this attempt with these answers. */
+export function answer(
+  rig: RunningUpstreams,
+  attempt: Attempt,
+  responses: unknown,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Attempt> {
+  const watch = { progress: () => {}, log: () => {} }
+  const taker = { responses: json(responses) as Responses, watch, signal }
+  return rig.resume(ticket('write'), asksOf(attempt).parked ?? '', taker)
 }
 
 /** The value as if it had been admitted. */

@@ -40,7 +40,7 @@ export type Context = {
   sendText(line: string): void
   changed(kind: string): void
   setTools(next: Json[], hide: readonly string[]): void
-  ask(method: string, params: unknown, then: (answer: Json) => void): void
+  ask(method: string, params: unknown, then: (answer: Json) => void): string
 }
 
 export type Tool = { readonly definition: Json; run(context: Context): void }

@@ -8,7 +8,7 @@
 //                      picky (-32022 naming legacy revisions only) | future (-32022 naming 2099-01-01)
 //   --version V        the legacy revision it answers to initialize (default: the one asked for)
 //   --menu JSON        other tools, prompts and resources than its own; told in menu.ts
-//   --serve LIST       tools,prompts,resources,completions,logging (default: all of them)
+//   --serve LIST       tools,prompts,resources,completions,logging (default: all of them), tasks
 //   --no-list-changed  declares no listChanged
 //   --tools N          N further tools t000, t001, ...      --tool-bytes B  length of a description
 //   --early            answers "early" to a tools/call as soon as it has seen its id
@@ -27,13 +27,14 @@
 //   --starts FILE      one line `pid milliseconds` a start     --stderr TEXT  said at the start
 //   --name NAME        serverInfo.name                --instructions TEXT
 //
-// The tools are told in scripted-tools.ts. Prompts: greet(name). Resources: notes://a,
-// notes://public/1; template notes://{id}; every notes:// URI can be read. Completion answers
-// [value + "1", value + "2"].
+// The tools are told in scripted-tools.ts, case-tools.ts, ask-tools.ts. Prompts: greet(name).
+// Resources: notes://a, notes://public/1; template notes://{id}; every notes:// URI can be read.
+// Completion answers [value + "1", value + "2"].
 
 import { appendFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 
+import { ASK_METHODS, askTools } from './ask-tools.ts'
 import { CASE_TOOLS } from './case-tools.ts'
 import { dribble } from './dribble.ts'
 import { menuMethods, menuTools, readMenu } from './menu.ts'
@@ -75,12 +76,15 @@ const { values: flags, positionals } = parseArgs({
 })
 
 const menu = readMenu(flags.menu)
-const TOOLS = menu === null ? [...PLAIN_TOOLS, ...CASE_TOOLS] : menuTools(menu)
+const listeners = new Map<string | number, Json>()
+const ASKING = askTools({ listeners, declared: () => declared })
+const TOOLS = menu === null ? [...PLAIN_TOOLS, ...CASE_TOOLS, ...ASKING] : menuTools(menu)
 const startedAt = Date.now()
 const serves = new Set(flags.serve.split(','))
 let calls = 0
 let listFails = Number(flags['list-fails'])
 let initialized = false
+let declared: unknown = null
 let junkDue = flags['junk-first']
 let extraTools: Json[] = Array.from({ length: Number(flags.tools) }, (_, n) => ({
   name: `t${String(n).padStart(3, '0')}`,
@@ -91,7 +95,6 @@ let extraTools: Json[] = Array.from({ length: Number(flags.tools) }, (_, n) => (
   inputSchema: { type: 'object', properties: {} },
 }))
 let hidden = new Set<string>()
-const listeners = new Map<string | number, Json>()
 const asked = new Map<string, (answer: Json) => void>()
 
 function sendText(line: string): void {
@@ -124,6 +127,8 @@ const capabilities = (): Json => {
   const changes = flags['no-list-changed'] ? {} : { listChanged: true }
   const made: Json = {}
   for (const one of serves) made[one] = one === 'completions' || one === 'logging' ? {} : changes
+  if (serves.has('resources')) made['resources'] = { ...changes, subscribe: true }
+  if (serves.has('tasks')) made['tasks'] = { requests: { tools: { call: {} } } }
   return made
 }
 const info = (): Json => ({ name: flags.name, version: '1.0.0' })
@@ -189,9 +194,10 @@ function callTool(id: string | number, params: Json, reply: Reply, line: string)
       hidden = new Set(hide)
     },
     ask: (method, asking, then) => {
-      const key = `ask-${id}`
+      const key = `ask-${id}-${asked.size}`
       asked.set(key, then)
       send({ id: key, method, params: asking })
+      return key
     },
   }
   tool.run(context)
@@ -232,7 +238,7 @@ const METHODS: Record<string, Method> = {
     const value = String(((params['argument'] ?? {}) as Json)['value'])
     reply.result({ completion: { values: [`${value}1`, `${value}2`], total: 2 } })
   },
-  'logging/setLevel': (_id, _params, reply) => reply.result({}),
+  ...ASK_METHODS,
   ping: (_id, _params, reply) => reply.result({}),
   ...menuMethods(menu, page),
 }
@@ -288,6 +294,7 @@ function legacyRequest(id: string | number, method: string, params: Json, line: 
   }
   if (method === 'initialize') {
     initialized = true
+    declared = params['capabilities']
     return reply.result({
       protocolVersion: flags.version ?? params['protocolVersion'],
       capabilities: capabilities(),

@@ -5,6 +5,7 @@ import { type JsonObject, object } from '../json.ts'
 import type { Weight } from './channel.ts'
 import type { Response } from './message.ts'
 import { isAdmissible, shownAs } from './ask-shapes.ts'
+import { type Shelf, shelf } from './shelf.ts'
 import { noticeText, requestText } from './render.ts'
 
 /** How long a client may take for what one round asks: a person may have to read. */
@@ -33,7 +34,7 @@ export type Asking = {
 
 /** No requests. `askMs` is ASK_MS but for tests of the time itself. */
 export function asking(askMs: number = ASK_MS): Asking {
-  const open = new Map<string, (result: JsonObject | null) => void>()
+  const open = shelf<string, Settle>()
   let count = 0
   let stopped = false
   return {
@@ -61,7 +62,7 @@ export function asking(askMs: number = ASK_MS): Asking {
       const made = await Promise.all(wanted.map(one))
       clearTimeout(timer)
       const whole = made.filter((pair) => pair !== null)
-      return whole.length < made.length ? null : (object(Object.fromEntries(whole)) as Responses)
+      return whole.length < made.length ? null : Object.fromEntries(whole)
     },
     answered({ id, result }) {
       const settle = typeof id === 'string' ? open.get(id) : undefined
@@ -76,6 +77,8 @@ export function asking(askMs: number = ASK_MS): Asking {
   }
 }
 
+type Settle = (result: JsonObject | null) => void
+
 /** How the ids of our own requests begin. */
 const PREFIX = 'eclusa-'
 
@@ -87,7 +90,7 @@ function request(
   }: {
     readonly ask: Ask
     readonly id: string
-    readonly open: Map<string, (result: JsonObject | null) => void>
+    readonly open: Shelf<string, Settle>
   },
   { write, signal }: AskLine,
 ): Promise<JsonObject | null> {

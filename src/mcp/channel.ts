@@ -13,7 +13,8 @@ export type How = { readonly weight: Weight; readonly status: number }
 export type Channel = {
   /** Takes one message without a line end; false when it was dropped. */
   write(message: string, how: How): boolean
-  /** All that came in on it has been answered or needs no answer. Called each time that becomes true. */
+  /** All that came in at once has been answered or needs no answer: called once for each `receive`, `take` or
+   *  `refuse`. */
   done(): void
 }
 

@@ -3,12 +3,13 @@
 import type { Channel, Hop, Said } from './channel.ts'
 import type { Face } from './era.ts'
 import type { Id, Request } from './message.ts'
+import { type Shelf, shelf } from './shelf.ts'
 
-/** One channel while anything that came in on it is open. */
+/** What came in at once, on which channel, while anything of it is open. */
 export type Place = {
   readonly channel: Channel
   /** The ids taken by requests that may still be answered. */
-  readonly ids: Map<Id, Flight>
+  readonly ids: Shelf<Id, Flight>
   /** What is open; with the last the place is left. */
   stays: number
 }
@@ -27,6 +28,7 @@ export type Flight = {
   readonly refuse: 'too_many_calls' | 'draining' | null
   readonly weighs: Weighs
   readonly place: Place
+  readonly number: number
   readonly hop: Hop | null
   cancelled: boolean
   /** It was answered, or needs no answer. */
@@ -36,12 +38,13 @@ export type Flight = {
 /** The flights of one session. */
 export type Flights = {
   readonly options: FlightOptions
-  readonly places: Map<Channel, Place>
   /** The ids of a session whose requests share them. */
-  readonly shared: Map<Id, Flight>
-  /** Requests whose work has not ended, the cancelled ones too. */
-  readonly inFlight: Set<Flight>
-  readonly work: Set<Promise<void>>
+  readonly shared: Shelf<Id, Flight>
+  /** Requests whose work has not ended, the cancelled ones too, by their numbers. */
+  readonly inFlight: Shelf<number, Flight>
+  readonly work: Shelf<number, Promise<void>>
+  /** The last number that was given. */
+  last: number
   calls: number
   /** Of the requests in flight, calls that were cancelled. */
   cancelled: number
@@ -67,10 +70,10 @@ const MAX_CANCELLED = 1_024
 /** No flights. */
 export const flights = (options: FlightOptions): Flights => ({
   options,
-  places: new Map(),
-  shared: new Map(),
-  inFlight: new Set(),
-  work: new Set(),
+  shared: shelf(),
+  inFlight: shelf(),
+  work: shelf(),
+  last: 0,
   calls: 0,
   cancelled: 0,
   streams: 0,
@@ -81,46 +84,38 @@ export const flights = (options: FlightOptions): Flights => ({
 export const isReady = (self: Flights): boolean =>
   self.work.size - self.calls - self.cancelled - self.streams < MAX_WAITING
 
-/** The place of a channel, with one stay more: `leave` ends it. */
-export function enter(self: Flights, channel: Channel): Place {
-  let place = self.places.get(channel)
-  if (place === undefined) {
-    const ids = self.options.ids === 'session' ? self.shared : new Map<Id, Flight>()
-    place = { channel, ids, stays: 0 }
-    self.places.set(channel, place)
-  }
-  place.stays++
-  return place
-}
+/** The place of what came in now on a channel, with one stay: `leave` ends it. */
+export const arrive = ({ shared, options }: Flights, channel: Channel): Place => ({
+  channel,
+  ids: options.ids === 'session' ? shared : shelf(),
+  stays: 1,
+})
 
 /** Ends one stay; the last one tells the channel that it is done. */
-export function leave(self: Flights, place: Place): void {
-  if (--place.stays > 0) return
-  if (self.places.get(place.channel) === place) self.places.delete(place.channel)
-  place.channel.done()
+export function leave(place: Place): void {
+  if (--place.stays === 0) place.channel.done()
 }
 
 /** Counts a request in. It takes its id, and stays, until it is answered or cancelled. */
 export function takeOff(
   self: Flights,
-  what: Pick<Flight, 'request' | 'face' | 'receivedUs' | 'weighs' | 'hop'>,
-  channel: Channel,
+  what: Pick<Flight, 'request' | 'face' | 'receivedUs' | 'weighs' | 'hop' | 'place'>,
 ): Flight {
   const isCall = what.weighs === 'call'
   const full = self.calls >= self.options.calls || self.cancelled >= MAX_CANCELLED
   const refuse = !isCall ? null : self.draining ? 'draining' : full ? 'too_many_calls' : null
-  const place = enter(self, channel)
   const flight: Flight = {
     ...what,
     weighs: refuse === null ? what.weighs : 'other',
     stop: new AbortController(),
     refuse,
-    place,
+    number: ++self.last,
     cancelled: false,
     over: false,
   }
-  place.ids.set(what.request.id, flight)
-  self.inFlight.add(flight)
+  what.place.stays++
+  what.place.ids.set(what.request.id, flight)
+  self.inFlight.set(flight.number, flight)
   return flight
 }
 
@@ -141,22 +136,22 @@ export function fly(
     flight.over = true
     flight.place.ids.delete(id)
     if (said !== null) self.options.write(flight.place, said)
-    leave(self, flight.place)
+    leave(flight.place)
   })
 }
 
 /** Runs one piece of work that is no request; what it gives is said. What breaks in it breaks nothing else. */
 export function work(
   self: Flights,
-  channel: Channel,
+  place: Place,
   id: Id | null,
   run: () => Promise<Said | null>,
 ): void {
-  const place = enter(self, channel)
+  place.stays++
   void track(self, async () => {
     const said = await run().catch((error: unknown) => self.options.failed(error, id))
     if (said !== null) self.options.write(place, said)
-    leave(self, place)
+    leave(place)
   })
 }
 
@@ -164,7 +159,7 @@ export function work(
 export function cancel(self: Flights, flight: Flight): void {
   if (flight.cancelled || flight.over) return
   // What goes on without its client takes no place from the calls that follow.
-  if (flight.weighs === 'call' && self.inFlight.has(flight)) {
+  if (flight.weighs === 'call' && self.inFlight.has(flight.number)) {
     self.calls--
     self.cancelled++
   }
@@ -172,30 +167,30 @@ export function cancel(self: Flights, flight: Flight): void {
   const { place, request } = flight
   place.ids.delete(request.id)
   flight.stop.abort()
-  leave(self, place)
+  leave(place)
 }
 
 /** Cancels what came in on a channel that its client closed. A legacy request goes on: there, a broken
  *  connection says nothing of what was asked over it. */
 export function gone(self: Flights, channel: Channel): void {
-  for (const flight of self.inFlight) {
+  for (const flight of self.inFlight.values()) {
     if (flight.place.channel === channel && flight.face.era === 'modern') cancel(self, flight)
   }
 }
 
 /** Cancels every request in flight. */
 export function cancelAll(self: Flights): void {
-  for (const flight of self.inFlight) cancel(self, flight)
+  for (const flight of self.inFlight.values()) cancel(self, flight)
 }
 
 /** Resolves when nothing is in work. */
 export async function settled(self: Flights): Promise<void> {
-  while (self.work.size > 0) await Promise.allSettled(self.work)
+  while (self.work.size > 0) await Promise.allSettled(self.work.values())
 }
 
 /** The work of a request has ended. */
 function land(self: Flights, flight: Flight): void {
-  self.inFlight.delete(flight)
+  self.inFlight.delete(flight.number)
   if (flight.weighs === 'stream') self.streams--
   if (flight.weighs !== 'call') return
   if (flight.cancelled) self.cancelled--
@@ -203,11 +198,12 @@ function land(self: Flights, flight: Flight): void {
 }
 
 function track(self: Flights, run: () => Promise<void>): Promise<void> {
+  const number = ++self.last
   const running = run().finally(() => {
     const was = isReady(self)
-    self.work.delete(running)
+    self.work.delete(number)
     if (!was && isReady(self)) self.options.onReady()
   })
-  self.work.add(running)
+  self.work.set(number, running)
   return running
 }

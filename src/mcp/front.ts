@@ -22,13 +22,14 @@ import {
 import {
   cancel,
   cancelAll,
-  enter,
+  arrive,
   flights,
   type Flights,
   fly,
   gone,
   isReady,
   leave,
+  type Place,
   settled,
   takeOff,
   type Weighs,
@@ -123,13 +124,14 @@ const MAX_BATCH = 100
 export function front(options: FrontOptions): Front {
   const self = assemble(options)
   return {
-    receive: (line, channel) => take(self, readLine(line, self.json), line.length, { channel }),
-    take: (read, bytes, channel, hop) =>
-      take(self, read, bytes, hop === undefined ? { channel } : { channel, hop }),
-    refuse: (what, told, channel) => refuse(self, what, told, channel),
+    receive: (line, channel) =>
+      take(self, { read: readLine(line, self.json), bytes: line.length }, channel),
+    take: (read, bytes, channel, hop) => take(self, { read, bytes }, channel, hop),
+    refuse: (what, told, channel) => at(self, channel, (place) => refuse(self, what, told, place)),
     gone: (channel) => gone(self.flights, channel),
     session: () => self.session,
-    tooLong: (bytes, channel) => refuseMalformed(self, malformed('too_long', {}), channel, bytes),
+    tooLong: (bytes, channel) =>
+      at(self, channel, (place) => refuseMalformed(self, malformed('too_long', {}), place, bytes)),
     ready: () => isReady(self.flights),
     changed(kind) {
       self.stage.changes.changed(kind)
@@ -168,7 +170,7 @@ type Self = {
 }
 
 /** Where one message came from. */
-type From = { readonly channel: Channel; readonly hop?: Hop }
+type From = { readonly place: Place; readonly hop: Hop | null }
 
 function assemble(options: FrontOptions): Self {
   const { limits } = options
@@ -199,21 +201,36 @@ function assemble(options: FrontOptions): Self {
   return self
 }
 
-function take(self: Self, read: Line, bytes: number, from: From): void {
-  if (read.kind !== 'batch') return takeOne(self, read, from, bytes)
+/** Does it at a place of its own on the channel: whatever of it stays open keeps the place. */
+function at(self: Self, channel: Channel, run: (place: Place) => void): void {
+  const place = arrive(self.flights, channel)
+  run(place)
+  leave(place)
+}
+
+function take(
+  self: Self,
+  { read, bytes }: { readonly read: Line; readonly bytes: number },
+  channel: Channel,
+  hop: Hop | null = null,
+): void {
+  at(self, channel, (place) => {
+    if (read.kind === 'batch') takeAll(self, read.elements, { place, hop })
+    else takeOne(self, read, { place, hop }, bytes)
+  })
+}
+
+function takeAll(self: Self, elements: readonly Json[], from: From): void {
   const problem =
     self.session?.version !== BATCH_VERSION
       ? 'batch'
-      : read.elements.length === 0
+      : elements.length === 0
         ? 'batch_empty'
-        : read.elements.length > MAX_BATCH
+        : elements.length > MAX_BATCH
           ? 'batch_too_long'
           : null
-  if (problem !== null) return refuseMalformed(self, malformed(problem, {}), from.channel)
-  // Held open, so that the channel is not done after the first of them.
-  const place = enter(self.flights, from.channel)
-  for (const element of read.elements) takeOne(self, readElement(element), from)
-  leave(self.flights, place)
+  if (problem !== null) return refuseMalformed(self, malformed(problem, {}), from.place)
+  for (const element of elements) takeOne(self, readElement(element), from)
 }
 
 // Each element is a message of its own, but none may change what the others are read as.
@@ -227,11 +244,9 @@ function readElement(element: Json): Message {
 
 function takeOne(self: Self, message: Message, from: From, bytes?: number): void {
   if (message.kind === 'request') return begin(self, message, from)
-  if (message.kind === 'malformed') return refuseMalformed(self, message, from.channel, bytes)
-  const place = enter(self.flights, from.channel)
-  if (message.kind === 'notification') notice(self, message.method, message.params, from)
+  if (message.kind === 'malformed') return refuseMalformed(self, message, from.place, bytes)
+  if (message.kind === 'notification') notice(self, message.method, message.params, from.place)
   else if (!self.asking.answered(message)) self.stage.tally.add('responses')
-  leave(self.flights, place)
 }
 
 // Only a session can be told what no request asked for.
@@ -243,23 +258,23 @@ function logged({ session, stage }: Self, params: JsonObject): void {
 }
 
 /** Notifications are never answered, and none is passed on as it is. */
-function notice(self: Self, method: string, params: Request['params'], { channel }: From): void {
+function notice(self: Self, method: string, params: Request['params'], place: Place): void {
   // A call without an id would be one that nobody has to answer for.
   if (isCall(method)) {
-    return refuseMalformed(self, malformed('id_missing', { method, told: false }), channel)
+    return refuseMalformed(self, malformed('id_missing', { method, told: false }), place)
   }
   self.stage.tally.add('notifications')
   if (method !== 'notifications/cancelled') return
   const id = params?.['requestId']
   if (typeof id !== 'string' && typeof id !== 'number') return
-  const flight = self.flights.places.get(channel)?.ids.get(id)
+  const flight = place.ids.get(id)
   if (flight !== undefined && flight.request.method !== 'initialize') cancel(self.flights, flight)
 }
 
-function refuseMalformed(self: Self, message: Malformed, channel: Channel, bytes?: number): void {
+function refuseMalformed(self: Self, message: Malformed, place: Place, bytes?: number): void {
   const { id, problem, rpc, method, told } = message
   const from = bytes === undefined ? { id, method } : { id, method, bytes }
-  work(self.flights, channel, id, async () => {
+  work(self.flights, place, id, async () => {
     const sentence = problemSentence(problem)
     const said = await invalid(self.stage, from, { problem, rpc, message: sentence, data: null })
       // What can only have been a notification is never answered, not even with a fault.
@@ -272,41 +287,35 @@ function refuse(
   self: Self,
   what: { readonly id: Id | null; readonly method: string; readonly bytes?: number },
   told: Told,
-  channel: Channel,
+  place: Place,
 ): void {
-  work(self.flights, channel, what.id, () => invalid(self.stage, what, told))
+  work(self.flights, place, what.id, () => invalid(self.stage, what, told))
 }
 
 function begin(self: Self, request: Request, from: From): void {
   const { id, method, params } = request
-  const { channel } = from
-  const place = enter(self.flights, channel)
-  if (place.ids.has(id)) refuse(self, request, ID_IN_USE, channel)
+  const { place } = from
+  if (place.ids.has(id)) refuse(self, request, ID_IN_USE, place)
   else if (method === 'initialize' && !isModern(params) && self.eras !== 'modern') {
-    greet(self, request, channel)
+    greet(self, request, place)
   } else if (method === 'ping' && self.session === null && !isModern(params)) {
     // A ping may come before the handshake.
     self.stage.tally.add('pings')
     self.flights.options.write(place, { text: resultText(id, '{}'), status: STATUS.ok })
   } else depart(self, request, from)
-  leave(self.flights, place)
 }
 
-function depart(self: Self, request: Request, { channel, hop }: From): void {
+function depart(self: Self, request: Request, { place, hop }: From): void {
   const { method } = request
   const faced = readFace(request.params, self.session)
-  if (faced.kind === 'refused') return refuse(self, request, faced, channel)
+  if (faced.kind === 'refused') return refuse(self, request, faced, place)
   const { face } = faced
   if (face.era === 'modern' && self.eras === 'legacy') {
-    return refuse(self, request, OTHER_ERA, channel)
+    return refuse(self, request, OTHER_ERA, place)
   }
   const weighs = weightOf(face, method)
   const receivedUs = self.stage.scene.doors.clock.nowUs()
-  const flight = takeOff(
-    self.flights,
-    { request, face, receivedUs, weighs, hop: hop ?? null },
-    channel,
-  )
+  const flight = takeOff(self.flights, { request, face, receivedUs, weighs, hop, place })
   const { greeted } = self
   void fly(self.flights, flight, async () => {
     if (flight.face.era === 'legacy') await greeted
@@ -333,20 +342,20 @@ const OTHER_ERA: Told = {
 }
 
 /** The handshake. The session stands at once, so that what follows on the input is read as its own. */
-function greet(self: Self, request: Request, channel: Channel): void {
+function greet(self: Self, request: Request, place: Place): void {
   const asked = request.params?.['protocolVersion']
   if (typeof asked !== 'string') {
     const message = 'params.protocolVersion must be a string'
     const told = { problem: 'protocol_version', rpc: RPC.params, message, data: null }
-    return refuse(self, request, told, channel)
+    return refuse(self, request, told, place)
   }
   const version = negotiated(asked)
   const capabilities = capabilitiesOf(version, request.params?.['capabilities'])
   self.session = { version, level: null, capabilities }
   const face: Face = { era: 'legacy', version, level: null, token: null, capabilities }
   const receivedUs = self.stage.scene.doors.clock.nowUs()
-  const what = { request, face, receivedUs, weighs: 'other', hop: null } as const
-  self.greeted = fly(self.flights, takeOff(self.flights, what, channel), async () => ({
+  const what = { request, face, receivedUs, weighs: 'other', hop: null, place } as const
+  self.greeted = fly(self.flights, takeOff(self.flights, what), async () => ({
     text: resultText(request.id, await initialize(self.stage.scene, face)),
     status: STATUS.ok,
   }))

@@ -74,14 +74,9 @@ type Read =
 function readWish(params: JsonObject | null): Read {
   const asked = params?.['notifications']
   if (!isObject(asked)) return wrong('params.notifications must be an object')
-  const lists = new Set<ListMember>()
-  for (const member of LIST_MEMBERS) {
-    const one = asked[member]
-    if (one !== undefined && typeof one !== 'boolean') {
-      return wrong(`params.notifications.${member} must be true or false`)
-    }
-    if (one === true) lists.add(member)
-  }
+  const odd = LIST_MEMBERS.find((member) => !isFlag(asked[member]))
+  if (odd !== undefined) return wrong(`params.notifications.${odd} must be true or false`)
+  const lists = new Set(LIST_MEMBERS.filter((member) => asked[member] === true))
   const { resourceSubscriptions: uris = [], taskIds = [] } = asked
   if (!isTexts(uris) || !isTexts(taskIds)) {
     return wrong('resourceSubscriptions and taskIds must be arrays of strings')
@@ -94,6 +89,8 @@ function readWish(params: JsonObject | null): Read {
   return { kind: 'wish', wish: { lists, uris: [...new Set(uris)], subscribes, tasks } }
 }
 
+const isFlag = (value: Json | undefined): boolean =>
+  value === undefined || typeof value === 'boolean'
 const isTexts = (value: Json): value is readonly string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string')
 
@@ -110,10 +107,7 @@ async function honour(stage: Stage, flight: Flight, wish: Wish): Promise<Honoure
   const may = await capabilitiesFor(stage.scene, flight.face)
   const { resources } = may
   const subscribes = wish.subscribes && isObject(resources) && resources['subscribe'] === true
-  const pairs = subscribes
-    ? await Promise.all(wish.uris.map((uri) => subscribe(stage, flight, uri)))
-    : []
-  const uris = new Map(pairs.filter((pair) => pair !== null))
+  const uris = subscribes ? await subscribeAll(stage, flight, wish.uris) : new Map<string, string>()
   const lists = [...wish.lists].filter((member) => isObject(may[LISTS[member].capability]))
   const told = object({
     ...Object.fromEntries(lists.map((member) => [member, true])),
@@ -121,6 +115,24 @@ async function honour(stage: Stage, flight: Flight, wish: Wish): Promise<Honoure
   })
   const kinds = lists.flatMap((member): readonly ListKind[] => LISTS[member].kinds)
   return { uris, changes: await changesOf(stage, flight, kinds), told }
+}
+
+/** The URIs that the client may hear of, with their upstreams. What was subscribed is undone when a record
+ *  fails. */
+async function subscribeAll(
+  stage: Stage,
+  flight: Flight,
+  uris: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const made = await Promise.allSettled(uris.map((uri) => subscribe(stage, flight, uri)))
+  const pairs = made.flatMap((one) =>
+    one.status === 'fulfilled' && one.value !== null ? [one.value] : [],
+  )
+  const failed = made.find((one) => one.status === 'rejected')
+  if (failed === undefined) return new Map(pairs)
+  const { doors, client } = stage.scene
+  for (const [uri, upstream] of pairs) doors.upstreams.release(upstream, uri, client.name)
+  throw failed.reason
 }
 
 /** The URI with its upstream when the client may hear of it; null when not. The read has its record. */
@@ -168,11 +180,13 @@ async function changesOf(
 const SUBSCRIPTION = `${PROTOCOL}subscriptionId`
 
 /** Params that say of which stream they are. The id keeps its type. */
-const named = ({ request }: Flight, params: { readonly [key: string]: Json }): JsonObject =>
-  object({ ...params, _meta: object({ [SUBSCRIPTION]: request.id }) })
+const named = (
+  { request }: Flight,
+  params: { readonly [key: string]: Json | undefined },
+): JsonObject => object({ ...params, _meta: object({ [SUBSCRIPTION]: request.id }) })
 
 const notify = (stage: Stage, flight: Flight, method: string, params: JsonObject): boolean =>
-  stage.tell(flight, noticeText(method, named(flight, object(params) as { [key: string]: Json })))
+  stage.tell(flight, noticeText(method, named(flight, params)))
 
 const endOf = (flight: Flight): string =>
   ownResult(flight.face, { _meta: object({ [SUBSCRIPTION]: flight.request.id }) }, 'once')

@@ -4,7 +4,7 @@ import type { Answer, Ask, Asks, Method } from '../call.ts'
 import type { Refusal } from '../decision.ts'
 import { isObject, type Json, type JsonObject, object, writeJson } from '../json.ts'
 import type { Face } from './era.ts'
-import { PROTOCOL } from './era.ts'
+import { BATCH_VERSION, isDeclared, PROTOCOL, TASKS } from './era.ts'
 import { type Id, RPC } from './message.ts'
 
 /** An error as it goes out. `data` is null for none. */
@@ -63,8 +63,21 @@ export function answerText(
   answer: Answer,
   to: { readonly face: Face; readonly method: Method; readonly asked: string },
 ): string {
-  if (answer.kind === 'result') return resultText(id, dress(to.face, to.method, answer))
-  return errorText(id, translate(answer, to))
+  if (answer.kind === 'error') return errorText(id, translate(answer, to))
+  if (isKnown(to, answer.value)) return resultText(id, dress(to.face, to.method, answer))
+  const message = 'the server answered with a kind of result that this client did not ask for'
+  const data = refusalData({ code: 'not_bridged' }, {})
+  return errorText(id, { code: RPC.internal, message, data })
+}
+
+/** A kind of result that a client does not know must not be taken for a complete one. */
+function isKnown(
+  { face, method }: { readonly face: Face; readonly method: Method },
+  { resultType }: JsonObject,
+): boolean {
+  if (resultType === undefined || resultType === 'complete') return true
+  const isTask = resultType === TASK && method === 'tools/call'
+  return isTask && face.era === 'modern' && isDeclared(face.capabilities, TASKS)
 }
 
 /** What a server asks, for a modern client, which makes the call again with its answers. */
@@ -73,7 +86,10 @@ export function asksText(
   { asks, state }: { readonly asks: Asks; readonly state: string },
   shown: (ask: Ask) => Ask,
 ): string {
-  const pairs = Object.entries(asks.asks).map(([key, ask]) => [key, object({ ...shown(ask) })])
+  const pairs = Object.entries(asks.asks).map(([key, ask]): readonly [string, JsonObject] => [
+    key,
+    object({ ...shown(ask) }),
+  ])
   const inputRequests = pairs.length === 0 ? undefined : object(Object.fromEntries(pairs))
   const value = object({ resultType: 'input_required', inputRequests, requestState: state })
   return resultText(id, writeJson(value))
@@ -117,6 +133,7 @@ export function cleanNotice(params: JsonObject): JsonObject {
 type Result = Extract<Answer, { readonly kind: 'result' }>
 
 const NEVER_CACHED = { ttlMs: 0, cacheScope: 'private' } as const
+const TASK = 'task'
 const COMPLETE_FIRST = '{"resultType":"complete",'
 /** The protocol's own names in results and notices, which belong to the hop that set them. */
 const HOP_NAMES: ReadonlySet<string> = new Set(
@@ -152,10 +169,20 @@ function withoutNames(value: JsonObject, drops: (name: string) => boolean): Json
 
 /** The text of a result for this client: the admitted text with at most a prefix, or written anew. */
 function dress(face: Face, method: Method, answer: Result): string {
-  const value = withoutOurs(answer.value)
+  const value = withoutNested(withoutOurs(answer.value), method)
   // A line break inside would end the frame; the text of a stored answer might hold one.
   const text = value === answer.value && isOneLine(answer.text) ? answer.text : null
-  return face.era === 'modern' ? forModern(method, value, text) : forLegacy(answer, value, text)
+  return face.era === 'modern'
+    ? forModern(method, value, text)
+    : forLegacy(answer, { value, text, version: face.version })
+}
+
+/** The result of a task lies one level down and passes like the result that it is. */
+function withoutNested(value: JsonObject, method: Method): JsonObject {
+  const { result } = value
+  if (method !== 'tasks/get' || !isObject(result)) return value
+  const clean = withoutOurs(result)
+  return clean === result ? value : object({ ...value, result: clean })
 }
 
 const isOneLine = (text: string | null): boolean =>
@@ -165,7 +192,7 @@ function forModern(method: Method, value: JsonObject, text: string | null): stri
   const { ttlMs = NEVER_CACHED.ttlMs } = value
   // What one client may see is nobody else's, whatever the server says of its own.
   const hints = method === 'resources/read' ? { ...NEVER_CACHED, ttlMs } : {}
-  const wanted = { resultType: 'complete', ...hints }
+  const wanted = { resultType: value['resultType'] ?? 'complete', ...hints }
   const missing = Object.entries(wanted).filter(([name, one]) => value[name] !== one)
   if (text !== null && missing.length === 0) return text
   if (text !== null && missing.every(([name]) => value[name] === undefined)) {
@@ -175,8 +202,16 @@ function forModern(method: Method, value: JsonObject, text: string | null): stri
   return writeJson(object({ ...value, ...wanted }))
 }
 
-function forLegacy({ era }: Result, value: JsonObject, text: string | null): string {
-  const shaped = withObjectOutput(withoutHopNames(era === 'modern' ? withoutHints(value) : value))
+function forLegacy(
+  { era }: Result,
+  {
+    value,
+    text,
+    version,
+  }: { readonly value: JsonObject; readonly text: string | null; readonly version: string },
+): string {
+  const plain = withoutHopNames(era === 'modern' ? withoutHints(value) : value)
+  const shaped = withPlainLinks(withObjectOutput(plain), version)
   const { resultType: type, ...rest } = shaped
   if (text === null || shaped !== value) return writeJson(object(rest))
   if (type === undefined) return text
@@ -203,7 +238,25 @@ function withoutHopNames(value: JsonObject): JsonObject {
 function withObjectOutput(value: JsonObject): JsonObject {
   const { structuredContent: result } = value
   if (result === undefined || isObject(result)) return value
-  return object({ ...value, structuredContent: object({ result }) })
+  const { content } = value
+  const isBare = content === undefined || (isList(content) && content.length === 0)
+  const shown = isBare ? [object({ type: 'text', text: writeJson(result) })] : content
+  return object({ ...value, content: shown, structuredContent: object({ result }) })
+}
+
+/** The first revision does not know links: a client of it would refuse the whole result. */
+function withPlainLinks(value: JsonObject, version: string): JsonObject {
+  const { content } = value
+  if (version !== BATCH_VERSION || !isList(content)) return value
+  const plain = content.map((block) => {
+    if (!isObject(block) || block['type'] !== 'resource_link') return block
+    const { name, uri } = block
+    const text = [name, uri].filter((one) => typeof one === 'string').join(': ')
+    return object({ type: 'text', text })
+  })
+  return plain.some((block, at) => block !== content[at])
+    ? object({ ...value, content: plain })
+    : value
 }
 
 /** Codes of the modern hop between us and a server; no client may take them for its own. */

@@ -9,8 +9,9 @@ import type { Reply } from '../refusal.ts'
 import { forModern } from './ask-shapes.ts'
 import { readCall } from './calls.ts'
 import type { Said } from './channel.ts'
-import { atLeast, isDeclared, LEVELS, TASKS } from './era.ts'
+import { atLeast, type Face, isDeclared, LEVELS, TASKS } from './era.ts'
 import type { Flight } from './flights.ts'
+import type { Id } from './message.ts'
 import {
   capabilityMissing,
   invalid,
@@ -46,13 +47,8 @@ export async function serveCall(
   method: Method,
 ): Promise<Said | null> {
   const { request, face } = flight
-  const need = NEEDS[method]
-  if (need !== null && (await offer(stage.scene.doors, need)) === 'absent') {
-    return unknownMethod(stage, flight)
-  }
-  if (need === 'tasks' && !isDeclared(face.capabilities, TASKS)) {
-    return capabilityMissing(stage, flight, object({ extensions: object({ [TASKS]: object({}) }) }))
-  }
+  const barred = await barrier(stage, flight, method)
+  if (barred !== null) return barred
   const read = await readCall(request, method, {
     desk: stage.scene,
     routes: stage.routes,
@@ -62,9 +58,6 @@ export async function serveCall(
     level: face.era === 'legacy' ? (stage.session()?.level ?? null) : null,
   })
   if (read.kind === 'invalid') return invalidParams(stage, request, read)
-  if (method === 'resources/subscribe' && !stage.subscriptions.hasRoom(1)) {
-    return tooMany(stage, flight, 'subscriptions')
-  }
   if (read.ambiguous) {
     stage.scene.say('a call by a name or URI that two things share is refused; rename one of them')
   }
@@ -78,6 +71,20 @@ export async function serveCall(
 }
 
 const HEADER_MISMATCH = -32020
+
+/** Why a method is not taken up at all: no server offers it, the request did not declare what it needs, or so
+ *  much is open already. Null when it is. */
+async function barrier(stage: Stage, flight: Flight, method: Method): Promise<Said | null> {
+  const need = NEEDS[method]
+  if (need !== null && (await offer(stage.scene.doors, need)) === 'absent') {
+    return unknownMethod(stage, flight)
+  }
+  if (need === 'tasks' && !isDeclared(flight.face.capabilities, TASKS)) {
+    return capabilityMissing(stage, flight, object({ extensions: object({ [TASKS]: object({}) }) }))
+  }
+  const isFull = need === 'subscribe' && !stage.subscriptions.hasRoom(1)
+  return isFull ? tooMany(stage, flight, 'subscriptions') : null
+}
 
 /** The call with the headers that are passed on, or what is wrong with those that mirror its arguments. Only
  *  of a tool that the client may use is the schema asked for: a hidden one tells nothing by its headers. */
@@ -112,26 +119,36 @@ function reply(stage: Stage, flight: Flight, call: Call): Promise<Reply> {
 
 function replyText(stage: Stage, { request, face }: Flight, call: Call, given: Reply): Said | null {
   const { id } = request
-  const { method, asked, target } = call
   switch (given.kind) {
     case 'silent':
       return null
     case 'refused': {
-      const isEchoed = target?.kind === 'resource' && asked.length <= MAX_URI_ECHO
-      return refusedText(id, face, given, object(isEchoed ? { uri: asked } : {}))
+      const isEchoed = URI_METHODS.has(call.method) && call.asked.length <= MAX_URI_ECHO
+      return refusedText(id, face, given, object(isEchoed ? { uri: call.asked } : {}))
     }
     case 'asks':
       return said(asksText(id, given, forModern))
     case 'answered': {
-      if (method === 'resources/subscribe' && given.answer.kind === 'result' && target !== null) {
-        stage.subscriptions.add(asked, target.upstream)
-        return said(resultText(id, '{}'))
-      }
-      if (target !== null) stage.routes.learn(target.upstream, given.answer)
       const answer = given.replayed ? withHint(given.answer) : given.answer
-      return said(answerText(id, answer, { face, method, asked }))
+      return said(answered(stage, { id, face }, call, answer))
     }
   }
+}
+
+const URI_METHODS: ReadonlySet<Method> = new Set(['resources/read', 'resources/subscribe'])
+
+function answered(
+  { routes, subscriptions }: Stage,
+  to: { readonly id: Id; readonly face: Face },
+  { method, asked, target }: Call,
+  answer: Answer,
+): string {
+  if (target !== null) routes.learn(target.upstream, answer)
+  if (method === 'resources/subscribe' && target !== null && answer.kind === 'result') {
+    subscriptions.add(asked, target.upstream)
+    return resultText(to.id, '{}')
+  }
+  return answerText(to.id, answer, { face: to.face, method, asked })
 }
 
 const HINT =

@@ -24,6 +24,7 @@ export type StdioOptions = Omit<
   readonly upstreams: Pick<Upstreams, 'names'> & {
     onChange(listener: (upstream: string, kind: ListKind) => void): void
     onLog(listener: (upstream: string, params: JsonObject) => void): void
+    onUpdated(listener: (upstream: string, params: JsonObject) => void): void
     stop(): Promise<void>
   }
   readonly streams: {
@@ -91,8 +92,7 @@ function session(options: StdioOptions, end: (why: Exclude<Ended['why'], 'signal
     if (isClosed) return
     for (; next < waiting.length && mayTake(); next++) {
       const piece = waiting[next]
-      if (piece?.kind === 'line') one.receive(piece.line, channel)
-      else if (piece?.kind === 'too_long') one.tooLong(piece.bytes, channel)
+      if (piece !== undefined) give(one, piece, channel)
     }
     if (next < waiting.length) {
       input.pause()
@@ -110,19 +110,8 @@ function session(options: StdioOptions, end: (why: Exclude<Ended['why'], 'signal
       end('output_closed')
     },
   })
-  const one = front({
-    ...options,
-    transport: 'stdio',
-    ids: 'session',
-    eras: 'both',
-    write: out.write,
-    onReady: pump,
-  })
-  // Everything goes one way here.
-  const channel: Channel = {
-    write: (message, { weight }) => out.write(message, weight),
-    done: () => undefined,
-  }
+  const one = front({ ...options, ...OWN, write: out.write, onReady: pump })
+  const channel = channelOf(out)
   const splitter = lines(
     options.limits.requestBytes,
     (line) => waiting.push({ kind: 'line', line }),
@@ -143,13 +132,31 @@ function session(options: StdioOptions, end: (why: Exclude<Ended['why'], 'signal
   input.on('error', finish)
   // The operator's terminal may go away; the calls matter more than the words about them.
   errors.on('error', () => undefined)
-  options.upstreams.onChange((_upstream, kind) => one.changed(kind))
-  options.upstreams.onLog((_upstream, params) => one.logged(params))
+  hear(one, options.upstreams)
   const close = (): void => {
     isClosed = true
     input.pause()
   }
   return { front: one, outlet: out, close }
+}
+
+function hear(one: Front, upstreams: StdioOptions['upstreams']): void {
+  upstreams.onChange((_upstream, kind) => one.changed(kind))
+  upstreams.onLog((_upstream, params) => one.logged(params))
+  upstreams.onUpdated((upstream, params) => one.updated(upstream, params))
+}
+
+const OWN = { transport: 'stdio', ids: 'session', eras: 'both' } as const
+
+/** Everything goes one way here. */
+const channelOf = (out: Outlet): Channel => ({
+  write: (message, { weight }) => out.write(message, weight),
+  done: () => undefined,
+})
+
+function give(one: Front, piece: Piece, channel: Channel): void {
+  if (piece.kind === 'line') one.receive(piece.line, channel)
+  else one.tooLong(piece.bytes, channel)
 }
 
 type Piece =

@@ -98,8 +98,8 @@ export async function view(scene: Scene, face: Face, kind: ListKind): Promise<Vi
   const { shown, complete } = await list(scene.client, kind, scene.doors)
   const apart = await keepApart(scene, kind, shown)
   const items = apart.map(({ name, one }) => itemText(face, kind, name, one.definition.value))
-  const view = apart.map(({ name, one }) => `${name} ${one.definition.hash}`).join('\n')
-  return { items, view, complete }
+  const text = apart.map(({ name, one }) => `${name} ${one.definition.hash}`).join('\n')
+  return { items, view: text, complete }
 }
 
 /** The result of a list with these items. `cursor` is null on the last page. */
@@ -166,19 +166,20 @@ function advertised(
   const may = usesOf(doors.policy(), client)
   const prompts = may.prompts && some('prompts')
   const resources = may.resources && some('resources')
-  const subscribe = some('subscribe') ? true : undefined
-  const tools = some('tools') || hellos.every((hello) => hello === null)
-  // A revision that does not know of extensions is told of none.
-  const tasks = era === 'modern' && some('tasks')
+  const watched = some('subscribe') ? object({ subscribe: true, ...CHANGING }) : CHANGING
+  const completes = some('completions') && (prompts || resources)
   return object({
-    tools: tools ? CHANGING : undefined,
-    prompts: prompts ? CHANGING : undefined,
-    resources: resources ? object({ subscribe, ...CHANGING }) : undefined,
-    completions: some('completions') && (prompts || resources) ? object({}) : undefined,
-    logging: some('logging') ? object({}) : undefined,
-    extensions: tasks ? object({ [TASKS]: object({}) }) : undefined,
+    tools: when(some('tools') || hellos.every((hello) => hello === null), CHANGING),
+    prompts: when(prompts, CHANGING),
+    resources: when(resources, watched),
+    completions: when(completes, object({})),
+    logging: when(some('logging'), object({})),
+    // A revision that does not know of extensions is told of none.
+    extensions: when(era === 'modern' && some('tasks'), object({ [TASKS]: object({}) })),
   })
 }
+
+const when = (is: boolean, value: JsonObject): JsonObject | undefined => (is ? value : undefined)
 
 /** Policy, pins and servers may each change what a client sees. */
 const CHANGING: JsonObject = object({ listChanged: true })

@@ -150,7 +150,13 @@ export async function compose(
   })
   const named = { name: 'eclusa', version: '0' }
   const { env: environment } = process
-  const upstreams = startUpstreams(configs, { limits, client: named, say, environment })
+  const upstreams = startUpstreams(configs, {
+    limits,
+    client: named,
+    say,
+    environment,
+    principals: 'one',
+  })
   let count = 0
   const doors: Doors = {
     store,

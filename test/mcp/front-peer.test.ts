@@ -63,7 +63,10 @@ for (const upstream of ['modern', 'legacy']) {
       )
       const steps: number[] = []
       const onprogress = ({ progress }: { progress: number }): number => steps.push(progress)
-      await client.callTool({ name: 'progress', arguments: { values: [1, 2, 3] } }, { onprogress })
+      await client.callTool(
+        { name: 'progress', arguments: { values: [1, 2, 3], ms: 5 } },
+        { onprogress },
+      )
       assert.deepEqual(steps, [1, 2, 3])
       const stop = new AbortController()
       const hung = client.callTool({ name: 'hang', arguments: {} }, { signal: stop.signal })

@@ -38,10 +38,33 @@ test('a legacy answer is marked complete for a modern client, the rest as it cam
   const marked = '{"resultType":"complete", "content":[],"n":1.0}'
   assert.equal(out(result('legacy', text), MODERN), whole(marked))
   assert.equal(out(result('legacy', '{ }'), MODERN), whole('{"resultType":"complete"}'))
-  const lying = '{"resultType":"task","content":[]}'
+})
+
+test('a kind of result that the client did not ask for is an error, never a complete result', () => {
+  for (const type of ['"task"', '"input_required"', '"later"', 'null', '1']) {
+    const text = `{"resultType":${type},"content":[]}`
+    for (const face of [MODERN, LEGACY]) {
+      for (const era of ['modern', 'legacy'] as const) {
+        assert.match(out(result(era, text), face), /"code":-32603.*"code":"not_bridged"/, text)
+      }
+    }
+  }
+  const task = '{"resultType":"task","taskId":"t","status":"working"}'
+  const tasks = object({ extensions: object({ 'io.modelcontextprotocol/tasks': object({}) }) })
+  assert.equal(out(result('modern', task), { ...MODERN, capabilities: tasks }), whole(task))
+  assert.match(out(result('modern', task), { ...LEGACY, capabilities: tasks }), /not_bridged/)
+  const face = { ...MODERN, capabilities: tasks }
+  assert.match(out(result('modern', task), face, 'prompts/get'), /not_bridged/)
+})
+
+test('a link reaches the first revision as the text that it can show', () => {
+  const link = '{"type":"resource_link","name":"n","uri":"notes://a"}'
+  const text = `{"content":[${link}]}`
+  const old = { ...LEGACY, version: '2025-03-26' }
+  assert.equal(out(result('legacy', text), LEGACY), whole(text))
   assert.equal(
-    out(result('legacy', lying), MODERN),
-    whole('{"resultType":"complete","content":[]}'),
+    out(result('legacy', text), old),
+    whole('{"content":[{"type":"text","text":"n: notes://a"}]}'),
   )
 })
 
@@ -79,7 +102,8 @@ test('a structured result that is no object reaches legacy clients in one', () =
       out(result('legacy', text), MODERN),
       whole(`{"resultType":"complete",${text.slice(1)}`),
     )
-    const wrapped = `{"content":[],"structuredContent":{"result":${value}}}`
+    const block = `{"type":"text","text":${JSON.stringify(value)}}`
+    const wrapped = `{"content":[${block}],"structuredContent":{"result":${value}}}`
     assert.equal(out(result('legacy', text), LEGACY), whole(wrapped))
   }
 })

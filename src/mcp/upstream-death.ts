@@ -27,9 +27,13 @@ export function coroner(
     readonly environment: Environment
     readonly env: Readonly<Record<string, string>>
     readonly say: (text: string) => void
+    /** It runs elsewhere: it is reached, not started. */
+    readonly isFar?: boolean
   },
 ): Coroner {
-  const { environment, env, say } = surroundings
+  const { environment, env, say, isFar = false } = surroundings
+  const next = isFar ? 'it will be tried again' : 'it will be started again'
+  const well = isFar ? 'it is reached now' : 'it is running now'
   const mask = masker(environment, config)
   let last: string[] = []
   let death: string | null = null
@@ -42,12 +46,12 @@ export function coroner(
     failed(why) {
       const missing = withheld(environment, env, last.join('\n')).slice(0, MAX_NAMES)
       const told = missing.length === 0 ? why : `${why}; ${advice(missing)}`
-      if (told !== death) say(`${told}; it will be started again`)
+      if (told !== death) say(`${told}; ${next}`)
       death = told
       last = []
     },
     lives() {
-      if (death !== null) say('it is running now')
+      if (death !== null) say(well)
       death = null
     },
     death: () => death,

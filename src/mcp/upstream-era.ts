@@ -52,7 +52,7 @@ export async function greet(wire: Wire, mode: Mode, greeter: Greeter): Promise<G
 }
 
 /** The revisions a server named, or null when it named none. */
-function versionsOf(heard: Heard | Timeout): readonly string[] | null {
+export function versionsOf(heard: Heard | Timeout): readonly string[] | null {
   const named =
     heard.kind === 'result'
       ? heard.value['supportedVersions']
@@ -63,12 +63,14 @@ function versionsOf(heard: Heard | Timeout): readonly string[] | null {
   return named.filter((one): one is string => typeof one === 'string')
 }
 
-function modern(result: JsonObject): Hello {
+/** What a server said of itself in its answer to `server/discover`. */
+export function modern(result: JsonObject): Hello {
   const named = member(result['_meta'], `${PROTOCOL}serverInfo`) ?? result['serverInfo']
   return hello(result, { era: 'modern', version: MODERN_VERSION, info: named })
 }
 
-function hello(
+/** What a server said of itself, with what its revision says elsewhere. */
+export function hello(
   result: JsonObject,
   said: { readonly era: Hello['era']; readonly version: string; readonly info: Json | undefined },
 ): Hello {

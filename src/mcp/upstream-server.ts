@@ -14,11 +14,12 @@ import { type Levels, upstreamLevels } from './upstream-levels.ts'
 import { type Lists, upstreamLists } from './upstream-lists.ts'
 import type { Hop } from './upstream-meta.ts'
 import type { Lot } from './upstream-park.ts'
-import { type Peers, type Seat, upstreamPeers, type Wish } from './upstream-peers.ts'
+import { IDLE_PEER_MS, type Peers, type Seat, upstreamPeers, type Wish } from './upstream-peers.ts'
 import { type Subscriptions, subscriptions } from './upstream-subscriptions.ts'
 import { needsTask } from './upstream-tasks.ts'
 import { unsent } from './upstream-told.ts'
-import { startUpstream, type Upstream } from './upstream.ts'
+import { startHttpUpstream } from './upstream-http.ts'
+import { type ServerOptions, startUpstream, type Upstream } from './upstream.ts'
 
 /** What the servers share. `client` is how we name ourselves; `say` takes one line for the operator;
  *  `environment` is ours, of which a server gets only what its configuration says and a short list.
@@ -32,6 +33,8 @@ export type UpstreamsOptions = {
   readonly say: (line: string) => void
   readonly environment: Environment
   readonly principals: 'one' | 'many'
+  /** How long a client's own process or session is kept unused; IDLE_PEER_MS but for tests of it. */
+  readonly peerIdleMs?: number
 }
 
 /** Who hears of a server. `client`: whose own process or session said it; null: it is about everybody. */
@@ -102,6 +105,7 @@ export function server(
     startMs,
     start: (wish) => start(self, wish),
     isNeeded: subs.isWanted,
+    idleMs: options.peerIdleMs ?? IDLE_PEER_MS,
   })
   return {
     config,
@@ -122,20 +126,14 @@ function start(self: Self, wish: Wish): Upstream {
   const whose = wish.client === null ? '' : ` (for ${wish.client})`
   const say = (text: string): void => options.say(`${config.name}${whose}: ${text}`)
   const bounds: JsonLimits = { ...limits, bytes: limits.upstreamBytes }
-  if (config.kind === 'url') throw new TypeError('not built yet')
-  const env = childEnvironment(environment, config, process.platform)
-  const deaths = coroner(config, { environment, env, say })
-  if (wish.isBase) self.deaths = deaths
   const peer = { client: wish.client, isBase: wish.isBase }
-  return startUpstream({
-    ...config,
+  const begin = (deaths: Coroner): ServerOptions => ({
+    name: config.name,
+    probeMs: config.probeMs,
     era: wish.era ?? config.era,
-    env,
     client: options.client,
     capabilities: wish.capabilities,
     limits: bounds,
-    stderrLineBytes: limits.stderrLineBytes,
-    words: deaths.words,
     failed: deaths.failed,
     ready(connection) {
       deaths.lives()
@@ -144,6 +142,19 @@ function start(self: Self, wish: Wish): Upstream {
       if (wish.serves) self.subs.renewed(wish.client, connection)
     },
     notified: (method, params) => announced(self, { method, params, peer }),
+  })
+  const isFar = config.kind === 'url'
+  const env = isFar ? {} : childEnvironment(environment, config, process.platform)
+  const given = isFar ? { env: config.headers, passEnv: [] } : config
+  const deaths = coroner(given, { environment, env, say, isFar })
+  if (wish.isBase) self.deaths = deaths
+  if (config.kind === 'url') return startHttpUpstream({ ...config, ...begin(deaths), say })
+  return startUpstream({
+    ...config,
+    ...begin(deaths),
+    env,
+    stderrLineBytes: limits.stderrLineBytes,
+    words: deaths.words,
   })
 }
 

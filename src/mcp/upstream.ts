@@ -226,7 +226,12 @@ function whyEnded(end: End): string {
     : `it was ended by signal ${end.signal}`
 }
 
-function connectionOf(hello: Hello, spoken: Wire, options: UpstreamOptions): Connection {
+/** The connection over this conversation, of which the server said this. */
+export function connectionOf(
+  hello: Hello,
+  spoken: Wire,
+  options: Pick<ServerOptions, 'client'>,
+): Connection {
   const hop: Hop = { era: hello.era, version: hello.version, client: options.client }
   return {
     hello,
@@ -253,7 +258,7 @@ function connectionOf(hello: Hello, spoken: Wire, options: UpstreamOptions): Con
 }
 
 /** The value, or null when it takes longer. */
-async function within<T>(promise: Promise<T | null>, waitMs: number): Promise<T | null> {
+export async function within<T>(promise: Promise<T | null>, waitMs: number): Promise<T | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>()
   const timer = setTimeout(() => resolve(null), waitMs)
   const first = await Promise.race([promise, late])

@@ -45,10 +45,11 @@ export type Rig = RunningUpstreams & { readonly said: string[] }
 /** Starts these upstreams and ends them with the test. */
 export function start(
   t: TestContext,
-  configs: readonly Config[],
+  configs: Parameters<typeof startUpstreams>[0],
   more: {
     readonly environment?: Readonly<Record<string, string | undefined>>
     readonly principals?: 'one' | 'many'
+    readonly peerIdleMs?: number
     readonly limits?: Partial<JsonLimits & { readonly listItems: number }>
   } = {},
 ): Rig {
@@ -60,6 +61,7 @@ export function start(
     say: (line) => said.push(line),
     environment: more.environment ?? process.env,
     principals: more.principals ?? 'one',
+    peerIdleMs: more.peerIdleMs ?? 300_000,
   })
   t.after(() => running.stop())
   return { ...running, said }

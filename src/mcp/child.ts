@@ -2,9 +2,11 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
+import { Socket } from 'node:net'
 import { delimiter, extname, isAbsolute, join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 
+import { watched, watcherCommand } from './child-watch.ts'
 import { words } from './child-words.ts'
 import { type Edges, lines } from './lines.ts'
 
@@ -61,15 +63,19 @@ const USELESS_GRACE_MS = 100
  *  server that floods us gets back-pressure, not our processor. 64 KiB a read. */
 const READS_A_SECOND = 4000
 
-// Also when this process ends without a word, by exit 70 say, its servers do not stay behind.
-const groups = new Set<number>()
-let watching = false
-function remember(pid: number): void {
-  groups.add(pid)
-  if (watching) return
-  watching = true
+// When we are killed the watcher ends our servers; Windows has no groups, and no shell of a known kind.
+const groups = watched(process.platform === 'win32' ? null : launchWatcher)
+let hooked = false
+function remember(pid: number, say: (line: string) => void): void {
+  groups.add(pid, say)
+  if (hooked) return
+  hooked = true
+  // Also when this process ends without a word, by exit 70 say, its servers do not stay behind.
   process.once('exit', () => {
-    for (const one of groups) signalGroup(one, 'SIGKILL')
+    for (const one of groups.all) {
+      signalGroup(one, 'SIGKILL')
+      groups.remove(one)
+    }
   })
 }
 
@@ -78,7 +84,7 @@ export function startChild(start: Start, ears: Ears): Child {
   const made = launch(start)
   if (typeof made === 'string') return stillborn(made, ears)
   const { process: child, stdin, stdout, stderr } = made
-  if (child.pid !== undefined) remember(child.pid)
+  if (child.pid !== undefined) remember(child.pid, ears.words)
   const queue = sender(stdin)
   const ending = terminator(child, stdin)
 
@@ -122,7 +128,7 @@ export function startChild(start: Start, ears: Ears): Child {
   child.once('exit', (code, signal) => {
     // Its children must not outlive it: nobody else would end them.
     if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL')
-    if (child.pid !== undefined) groups.delete(child.pid)
+    if (child.pid !== undefined) groups.remove(child.pid)
     const patience = setTimeout(() => tell({ kind: 'exited', code, signal }), PIPE_GRACE_MS)
     child.once('close', () => {
       clearTimeout(patience)
@@ -161,6 +167,32 @@ function launch(start: Start): Launched | string {
   } catch (error) {
     return whyNot(start, error)
   }
+}
+
+function launchWatcher(lost: (why: string) => void): Writable | string {
+  const [command, ...args] = watcherCommand(process.pid)
+  let made: ChildProcess
+  try {
+    made = spawn(command, args, {
+      cwd: '/',
+      env: {},
+      stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
+      // What is sent to our group, or by our terminal, is not meant for it.
+      detached: true,
+    })
+  } catch (error) {
+    return `${command} cannot be started: ${error instanceof Error ? error.message : 'unknown'}`
+  }
+  made.once('error', (error) => lost(error.message))
+  const pipe = made.stdio[3]
+  if (!(pipe instanceof Socket)) return `${command} cannot be started: too many files are open`
+  // Nothing comes from it but the end, and that is how its own end is noticed.
+  pipe.on('error', () => pipe.destroy())
+  pipe.resume().once('close', () => lost('it ended'))
+  // It waits for us, not we for it.
+  made.unref()
+  pipe.unref()
+  return pipe
 }
 
 function stillborn(why: string, ears: Ears): Child {

@@ -4,7 +4,14 @@ import { Fault } from '../fault.ts'
 import { emptyDraft } from '../ledger/entry.ts'
 import type { Fresh } from './book.ts'
 import type { Mended } from './mirror.ts'
-import { closeOperation, openOperation, type Retention } from './operations.ts'
+import { STORE_LIMITS } from './limits.ts'
+import {
+  closeOperation,
+  openOperation,
+  type Retention,
+  settleOperation,
+  sweepWaiting,
+} from './operations.ts'
 import { rememberPins } from './pins.ts'
 import { recordMended, type Room } from './start.ts'
 import { troubleOf } from './trouble.ts'
@@ -33,6 +40,7 @@ export function commitBatch(room: Room, requests: readonly Request[], extras: Ex
     if (extras.renew || requests.some(({ kind }) => kind !== 'record')) lease.hold()
     if (extras.renew) lease.renew()
     recordMended(book, extras.mended)
+    if (extras.renew) sweep(room, extras.retention)
     const replies = requests.map((request) => attend(room, request, extras.retention))
     const fresh = book.commit()
     return { replies, fresh, pins: requests.some(({ kind }) => kind === 'pin') }
@@ -40,6 +48,12 @@ export function commitBatch(room: Room, requests: readonly Request[], extras: Ex
     book.rollback()
     throw error
   }
+}
+
+function sweep({ book }: Room, { keptUs }: Retention): void {
+  const nowUs = Date.now() * 1_000
+  const inputUs = nowUs - STORE_LIMITS.inputMs * 1_000
+  sweepWaiting(book, { inputUs, taskUs: nowUs - keptUs, nowUs }, STORE_LIMITS.swept)
 }
 
 function attend(room: Room, request: Request, retention: Retention): Reply {
@@ -78,6 +92,9 @@ function apart(
       }
       case 'close':
         closeOperation(book, request.work)
+        return { id }
+      case 'settle':
+        settleOperation(book, request.work)
         return { id }
       case 'pin':
         rememberPins(book, request.pins, { client: request.client })

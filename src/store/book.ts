@@ -68,9 +68,6 @@ export type Chained = {
   readonly row_sha256: string | null
 }
 
-/** The number in `PRAGMA user_version` of the tables in sqlite.sql. */
-export const SCHEMA_VERSION = 1
-
 /** Opens ledger.db with full durability. */
 export function openBook(file: string): Book {
   nameLog(`${file}-wal`)

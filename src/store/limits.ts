@@ -34,6 +34,11 @@ export const STORE_LIMITS: {
   readonly logWaitMs: number
   /** Outcomes that could not be recorded and are tried again. */
   readonly owed: number
+  /** Age at which an operation without a key whose client was asked and never came back is over: longer than
+   *  any token of its state lives. */
+  readonly inputMs: number
+  /** Operations that one renewal ends for that. */
+  readonly swept: number
   /** Age at which a lock file that no lease names is removed. */
   readonly orphanMs: number
   /** How far the clock may be before the ledger's time at a start: a step of the time service, or a machine
@@ -58,6 +63,8 @@ export const STORE_LIMITS: {
   logPages: 16_384,
   logWaitMs: 100,
   owed: 1_000,
+  inputMs: 20 * 60_000,
+  swept: 100,
   orphanMs: 60_000,
   clockBackMs: 60_000,
   clockRecords: 1_000,

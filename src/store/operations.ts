@@ -1,12 +1,22 @@
 // The table of operations: who holds a key, what became of its send, and the records of both.
 
-import { randomBytes } from 'node:crypto'
-
 import type { Code } from '../decision.ts'
-import { Fault } from '../fault.ts'
-import type { Draft, More } from '../ledger/entry.ts'
+import type { Draft } from '../ledger/entry.ts'
 import type { Book } from './book.ts'
-import type { CloseWork, OpenDone, OpenWork } from './wire.ts'
+import {
+  asOperation,
+  DONE,
+  draftOf,
+  isWaiting,
+  type Operation,
+  overDraft,
+  record,
+  roundOf,
+  rowOf,
+  settle,
+  write,
+} from './operation.ts'
+import type { CloseWork, OpenDone, OpenWork, SettleWork } from './wire.ts'
 
 /** How long a finished key is replayed, and then refused; microseconds. */
 export type Retention = { readonly keptUs: number; readonly refusedUs: number }
@@ -18,37 +28,13 @@ export type Desk = {
   readonly retention: Retention
 }
 
-/** One row. `draft` is the intent's record as JSON while the send is open. */
-type Operation = {
-  readonly operation: string
-  /** Set by `write`. */
-  readonly salt: string
-  readonly attempt: string
-  readonly client: string
-  readonly upstream: string
-  readonly tool: string
-  readonly key: string | null
-  readonly does: string
-  readonly args_digest: string
-  readonly segment: string
-  readonly pin: string | null
-  readonly state: 'open' | 'done' | 'unknown' | 'unsent'
-  readonly again: number
-  readonly lease: string
-  readonly draft: string | null
-  readonly touched_us: number
-  readonly outcome: string | null
-  readonly failed: number
-  readonly answer: string | null
-  readonly answer_digest: string | null
-  readonly answer_bytes: number | null
-}
-
 /** Claims the key and writes the intent, or writes the record that says why not. In a transaction. */
 export function openOperation(book: Book, desk: Desk, work: OpenWork): OpenDone {
+  if (isRevoked(book, work)) return turnedAway(book, work, 'revoked')
   if (work.pin !== null && pinned(book, work) !== work.pin) {
     return turnedAway(book, work, 'withheld')
   }
+  if (work.continues !== null) return goOn(book, desk, work, work.continues)
   const row = work.key === null ? null : rowOfKey(book, work, desk)
   const found = row === null ? 'free' : stateOf(row, work, desk.retention)
   if (found === 'free') return claim(book, desk, work, row)
@@ -71,13 +57,14 @@ export function closeOperation(book: Book, work: CloseWork): void {
   record(book, draft, work, { ...changed, late_outcome: work.outcome })
 }
 
-/** Every open send of the lease `nonce` becomes unknown, each with its record; gives their number. */
+/** Every send of the lease `nonce` that is open or parked becomes unknown, each with its record; gives their
+ *  number. */
 export function endOpen(book: Book, nonce: string, nowUs: number): number {
-  const rows = book.sql("SELECT * FROM operations WHERE lease = ? AND state = 'open'").all(nonce)
+  const rows = [...book.sql(OPEN_OF).all(nonce), ...book.sql(PARKED_OF).all(nonce)]
   for (const found of rows) {
     const row = asOperation(found)
     const draft: Draft = {
-      ...intentOf(row),
+      ...draftOf(row),
       kind: 'outcome',
       ts: nowUs,
       outcome: 'unknown',
@@ -89,7 +76,61 @@ export function endOpen(book: Book, nonce: string, nowUs: number): number {
   return rows.length
 }
 
-const DONE: ReadonlySet<string> = new Set(['answered', 'committed', 'failed', 'observed'])
+// One a state, each with an index of its own.
+const OPEN_OF = "SELECT * FROM operations WHERE lease = ? AND state = 'open'"
+const PARKED_OF = "SELECT * FROM operations WHERE lease = ? AND state = 'parked'"
+
+/** Gives an operation that waits its final outcome. One that does not wait any more gets a `late` record if
+ *  this says something new of it; one without a row has been settled. In a transaction. */
+export function settleOperation(book: Book, work: SettleWork): void {
+  const row = rowOf(book, work.operation)
+  if (row === null) return
+  const waits = isWaiting(row)
+  if (!waits && row.answer_digest === work.resultDigest) return
+  const draft: Draft = {
+    ...(row.draft === null ? overDraft(row) : draftOf(row)),
+    kind: 'outcome',
+    ts: work.nowUs,
+    outcome: work.outcome,
+    code: work.code,
+    result_digest: work.resultDigest,
+    result_bytes: work.resultBytes,
+    duration_us: work.durationUs,
+  }
+  if (waits) {
+    const end = { ...work, draft, awaits: null, attempt: row.attempt, segment: row.segment }
+    record(book, draft, row, settle(book, row, end))
+  } else record(book, { ...draft, outcome: 'late' }, row, { late_outcome: work.outcome })
+}
+
+/** Ends operations without a key that nobody will take up any more, at most `most` of each kind: input whose
+ *  state has been past its time since before `inputUs`, tasks not asked for since `taskUs`. In a transaction. */
+export function sweepWaiting(
+  book: Book,
+  since: { readonly inputUs: number; readonly taskUs: number; readonly nowUs: number },
+  most: number,
+): void {
+  const { inputUs, taskUs, nowUs } = since
+  const ends = [
+    { sql: NO_INPUT, beforeUs: inputUs, outcome: 'not_executed', code: 'state_invalid' },
+    { sql: NO_TASK, beforeUs: taskUs, outcome: 'unknown', code: 'outcome_unknown' },
+  ] as const
+  for (const { sql, beforeUs, outcome, code } of ends) {
+    for (const found of book.sql(sql).all(beforeUs, most)) {
+      const row = asOperation(found)
+      const draft: Draft = { ...draftOf(row), kind: 'outcome', ts: nowUs, outcome, code }
+      record(book, draft, row, { ...book.remove('operations', row.operation) })
+    }
+  }
+}
+
+const NO_INPUT =
+  "SELECT * FROM operations WHERE state = 'input' AND key IS NULL AND touched_us < ? LIMIT ?"
+const NO_TASK =
+  "SELECT * FROM operations WHERE state = 'task' AND key IS NULL AND touched_us < ? LIMIT ?"
+
+/** True while a process has the call in its hands. */
+const isHeld = ({ state }: Operation): boolean => state === 'open' || state === 'parked'
 
 /** What the row says about a new send under its key. */
 function stateOf(
@@ -99,15 +140,38 @@ function stateOf(
 ): 'free' | 'replayed' | 'busy' | 'conflict' | 'unknown' | 'expired' {
   if (row.state === 'unsent') return 'free'
   const same = row.args_digest === work.argsDigest
-  if (row.state === 'open') return same ? 'busy' : 'conflict'
+  if (isHeld(row)) return same ? 'busy' : 'conflict'
   const ageUs = work.draft.ts - row.touched_us
   if (ageUs > keptUs + refusedUs) return 'free'
   if (ageUs > keptUs) return 'expired'
   if (!same) return 'conflict'
+  // What was asked and never answered has run nothing: the call may begin anew.
+  if (row.state === 'input') return 'free'
   // Only a server that deduplicates by the key itself may see it a second time.
   if (row.state === 'unknown') return work.honoured ? 'free' : 'unknown'
   return row.failed === 1 && work.honoured ? 'free' : 'replayed'
 }
+
+/** Claims the next round of an operation that waits for its client. What was taken up already, what others
+ *  wait for, and what waits in another process is not to be had again. */
+function goOn(book: Book, desk: Desk, work: OpenWork, operation: string): OpenDone {
+  const row = rowOf(book, operation)
+  if (row === null || !isSame(row, work)) return turnedAway(book, work, 'ended')
+  if (row.state === 'done' && row.key !== null) {
+    const found = stateOf(row, work, desk.retention)
+    return found === 'replayed' ? replay(book, work, row) : turnedAway(book, work, 'ended')
+  }
+  const waits = row.state === 'input' || (row.state === 'parked' && row.lease === desk.nonce)
+  const next = roundOf(row) + 1 === work.round
+  return waits && next ? claim(book, desk, work, row) : turnedAway(book, work, 'ended')
+}
+
+const isSame = (row: Operation, work: OpenWork): boolean =>
+  row.client === work.client &&
+  row.upstream === work.upstream &&
+  row.tool === work.tool &&
+  row.key === work.key &&
+  row.args_digest === work.argsDigest
 
 function claim(book: Book, desk: Desk, work: OpenWork, before: Operation | null): OpenDone {
   const operation = before?.operation ?? work.attempt
@@ -124,7 +188,7 @@ function claim(book: Book, desk: Desk, work: OpenWork, before: Operation | null)
     segment: work.segment,
     pin: work.pin,
     state: 'open',
-    again: mayHaveRun(before, work) ? 1 : 0,
+    again: againOf(before, work),
     lease: desk.nonce,
     draft: JSON.stringify(work.draft),
     touched_us: work.draft.ts,
@@ -139,8 +203,12 @@ function claim(book: Book, desk: Desk, work: OpenWork, before: Operation | null)
   return { kind: 'ticket', operation }
 }
 
-const mayHaveRun = (before: Operation | null, work: OpenWork): boolean =>
-  before !== null && before.state !== 'unsent' && before.args_digest === work.argsDigest
+/** 1 when an earlier send under this key may have run. A round that ended in a question ran nothing. */
+function againOf(before: Operation | null, work: OpenWork): number {
+  if (before === null || before.args_digest !== work.argsDigest) return 0
+  if (isWaiting(before)) return before.again
+  return before.state === 'unsent' ? 0 : 1
+}
 
 function replay(book: Book, work: OpenWork, row: Operation): OpenDone {
   const digest = row.answer_digest ?? ''
@@ -162,6 +230,8 @@ const CODES = {
   unknown: 'outcome_unknown',
   expired: 'key_expired',
   withheld: 'definition_changed',
+  ended: 'state_invalid',
+  revoked: 'client_revoked',
 } as const satisfies Record<string, Code>
 
 function turnedAway(book: Book, work: OpenWork, kind: keyof typeof CODES): OpenDone {
@@ -176,46 +246,15 @@ function turnedAway(book: Book, work: OpenWork, kind: keyof typeof CODES): OpenD
   return { kind }
 }
 
-/** The row after the outcome; the members its record carries. A row without a key has served its turn. */
-function settle(book: Book, row: Operation, work: CloseWork): More {
-  if (row.key === null) return { ...book.remove('operations', row.operation) }
-  const unsent = work.outcome === 'unsent' || work.outcome === 'not_executed'
-  // That this send did nothing says nothing of the one before it.
-  const free = unsent && row.again === 0
-  return write(book, {
-    ...row,
-    state: DONE.has(work.outcome) ? 'done' : free ? 'unsent' : 'unknown',
-    draft: null,
-    touched_us: work.nowUs,
-    outcome: work.outcome,
-    failed: work.outcome === 'failed' ? 1 : 0,
-    answer: work.stored,
-    answer_digest: work.draft.result_digest,
-    answer_bytes: work.draft.result_bytes,
-  })
+/** True for a client with a token that is gone, revoked or past its time. */
+function isRevoked(book: Book, { draft }: OpenWork): boolean {
+  if (draft.identity !== 'token') return false
+  const row = book.sql(VALID).get(draft.client, draft.ts)
+  return row === undefined
 }
 
-// The digest of the row is in the log: without a salt a short stored answer could be guessed from it.
-function write(book: Book, row: Operation): More {
-  return { ...book.put('operations', { ...row, salt: randomBytes(SALT_BYTES).toString('hex') }) }
-}
-
-const SALT_BYTES = 16
-
-function intentOf({ draft }: Operation): Draft {
-  if (draft === null) throw new Fault('internal', 'an open operation has lost its intent')
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `claim` wrote it from a draft
-  return JSON.parse(draft) as Draft
-}
-
-type Named = { readonly operation: string; readonly attempt: string; readonly segment: string }
-
-/** The record of one round of an operation; the attempt is named where it is not the first. */
-function record(book: Book, draft: Draft, named: Named, more: More): void {
-  const { operation, attempt, segment } = named
-  const which = attempt === operation ? { operation } : { operation, attempt }
-  book.append(draft, { ...which, segment, ...more })
-}
+const VALID =
+  'SELECT 1 FROM clients WHERE name = ? AND revoked_us IS NULL AND (expires_us IS NULL OR expires_us > ?)'
 
 function pinned(book: Book, { upstream, tool }: OpenWork): string | null {
   const row = book.sql('SELECT hash FROM pins WHERE tool = ?').get(`${upstream}/${tool}`)
@@ -233,14 +272,6 @@ function rowOfKey(book: Book, work: OpenWork, desk: Desk): Operation | null {
     return row === undefined ? null : asOperation(row)
   }
   const row = find()
-  if (row?.state !== 'open' || !desk.endIfDead(row.lease)) return row
+  if (row === null || !isHeld(row) || !desk.endIfDead(row.lease)) return row
   return find()
 }
-
-function rowOf(book: Book, operation: string): Operation | null {
-  const row = book.sql('SELECT * FROM operations WHERE operation = ?').get(operation)
-  return row === undefined ? null : asOperation(row)
-}
-
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- STRICT tables give these types
-const asOperation = (row: object): Operation => row as Operation

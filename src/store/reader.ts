@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { segmentKey } from '../ledger/segment.ts'
 import type { Row } from '../ledger/state.ts'
 import type { ClientRow, Pin } from '../ports.ts'
-import { type Book, openBook, SCHEMA_VERSION, transact } from './book.ts'
+import { type Book, openBook, transact } from './book.ts'
 import {
   type Added,
   addClient,
@@ -23,6 +23,7 @@ import { STORE_LIMITS } from './limits.ts'
 import { lockOn } from './lock.ts'
 import { openMirror, underLock } from './mirror.ts'
 import { approve, type Approved } from './pins.ts'
+import { isKnownSchema, upgrade } from './schema.ts'
 import { recordMended } from './start.ts'
 import { checkFile, look, placeOf, refused, type Place } from './place.ts'
 import { sleep, turnAt } from './turn.ts'
@@ -143,9 +144,10 @@ function changeIn<T>(place: Place, work: (book: Book, user: string) => T): T {
   const lock = lockOn(place.mirrorLock)
   try {
     book.renewLog()
-    const { made, fresh } = transact(book, turn.take, STORE_LIMITS.lockWaitMs, () =>
-      work(book, userInfo().username),
-    )
+    const { made, fresh } = transact(book, turn.take, STORE_LIMITS.lockWaitMs, () => {
+      upgrade(book)
+      return work(book, userInfo().username)
+    })
     // Where another holds the lock, the mirror follows with its next record.
     underLock(lock, STORE_LIMITS.mirrorWaitMs, () => {
       mirror.follow(fresh)
@@ -186,7 +188,7 @@ const CANTOPEN = 14
 function checked(db: DatabaseSync, file: string): DatabaseSync {
   try {
     const version = patient(() => db.prepare('PRAGMA user_version').get())?.['user_version']
-    if (version === SCHEMA_VERSION) return db
+    if (isKnownSchema(version)) return db
   } catch (error) {
     db.close()
     throw error
@@ -220,8 +222,12 @@ function* entriesOf(db: DatabaseSync, from: number): Iterable<string> {
   }
 }
 
+const HAS_TABLE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
+
 function* rowsOf(db: DatabaseSync, table: string): Iterable<Row> {
   if (!/^[a-z]+$/.test(table)) throw refused(`there is no table ${table}`)
+  // A ledger of version 1 that no process has opened since has no table of clients.
+  if (guard(() => db.prepare(HAS_TABLE).get(table)) === undefined) return
   const rows = guard(() => db.prepare(`SELECT * FROM ${table}`).iterate())
   for (const row of rows) yield asRow(row) ?? {}
 }

@@ -1,4 +1,5 @@
--- The tables of ledger.db. Every change of operations, pins, definitions and policy has a record in entries.
+-- The tables of ledger.db. Every change of operations, pins, definitions, policy and clients has a record in entries.
+-- sqlite-2.sql, which follows, is all that version 2 adds to version 1.
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
 -- `ends`: bytes of the log through this line and its LF, so that a size of the mirror names a record.
@@ -13,8 +14,9 @@ CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
 CREATE TRIGGER entries_remain BEFORE DELETE ON entries
   BEGIN SELECT RAISE(ABORT, 'entries are never removed'); END;
 
--- One row a key, reused by each send of that key; without a key, one row while the send is open.
--- `attempt`: the send that the row is about. `state`: open, done, unknown, unsent. `again`: 1 when an
+-- One row a key, reused by each send of that key; without a key, one row until the operation is over.
+-- `attempt`: the send that the row is about. `state`: open; input, parked, task: it waits; done, unknown,
+-- unsent. `lease`: of the process that is needed for its end, or empty. `again`: 1 when an
 -- earlier send under this key may have run. `salt`: random, new with each writing, so that the row's digest
 -- in the log tells nothing of a short answer.
 CREATE TABLE operations (
@@ -50,19 +52,6 @@ CREATE TABLE pins (
   since_us INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE definitions (hash TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
--- Who may come with a token, revoked ones too. `digest`: SHA-256 of the token. `person`: 0 or 1. `attributes`:
--- canonical JSON. `call_limit`: calls a minute; null for the default, 0 for none.
-CREATE TABLE clients (
-  name TEXT PRIMARY KEY,
-  profile TEXT NOT NULL,
-  person INTEGER NOT NULL,
-  attributes TEXT NOT NULL,
-  digest TEXT NOT NULL UNIQUE,
-  call_limit INTEGER,
-  created_us INTEGER NOT NULL,
-  expires_us INTEGER,
-  revoked_us INTEGER
-) STRICT, WITHOUT ROWID;
 CREATE TABLE policy (digest TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
 -- Who is alive. Not covered by the log.

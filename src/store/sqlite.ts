@@ -10,7 +10,7 @@ import type { ClientRow, Closing, Intent, Opened, Pin, Store, Ticket } from '../
 import { STORE_LIMITS } from './limits.ts'
 import { type Link, openLink } from './link.ts'
 import { sealsOf } from './seal.ts'
-import type { CloseWork, OpenDone, OpenWork, PinRow } from './wire.ts'
+import type { CloseWork, OpenDone, OpenWork, PinRow, SettleWork } from './wire.ts'
 
 export { warmSqlite } from './link.ts'
 
@@ -40,6 +40,10 @@ export type SqliteOptions = {
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const pins = new Map<string, Pin>()
   const clients = new Map<string, ClientRow>()
+  const named = new Map<string, ClientRow>()
+  const heardClients = (rows: readonly ClientRow[]): void => {
+    setClients(clients, named, rows)
+  }
   const owed: CloseWork[] = []
   const setup = {
     dir: resolve(options.dir),
@@ -52,7 +56,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const state = { opened: false }
   const link = openLink(setup, {
     pins: (rows) => setPins(pins, rows),
-    clients: (rows) => setClients(clients, rows),
+    clients: heardClients,
     recordsAgain: () => payOwed(link, owed),
     say: options.say,
     fatal: (fault) => {
@@ -64,11 +68,12 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   state.opened = true
   for (const line of started.said) options.say(line)
   setPins(pins, started.pins)
-  setClients(clients, started.clients)
+  heardClients(started.clients)
   return storeOn({
     link,
     pins,
     clients,
+    named,
     owed,
     options,
     segment: started.segment,
@@ -83,6 +88,8 @@ type Desk = {
   readonly link: Link
   readonly pins: Map<string, Pin>
   readonly clients: ReadonlyMap<string, ClientRow>
+  /** The same by name. */
+  readonly named: ReadonlyMap<string, ClientRow>
   readonly owed: CloseWork[]
   readonly options: SqliteOptions
   readonly segment: string
@@ -104,7 +111,8 @@ function storeOn(desk: Desk): Store {
   const seals = sealsOf(desk.sealKey)
   const mint = (intent: Intent, row: string): Opened => {
     const held: Held = { desk, intent, row, closes: 0 }
-    const made: Made = { operation: intent.operation, does: intent.does, [HELD]: held }
+    const operation = row === '' ? (intent.continues ?? intent.operation) : row
+    const made: Made = { operation, does: intent.does, [HELD]: held }
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the one place that mints tickets
     return { kind: 'ticket', ticket: made as Ticket }
   }
@@ -143,7 +151,12 @@ function storeOn(desk: Desk): Store {
         return record(readDraft(held, closing, again), 'outcome_not_recorded')
       await closeMutation(desk, closeWork(desk, held, closing))
     },
-    settle: () => Promise.reject(new Fault('internal', 'no operation waits')),
+    async settle(operation, closing) {
+      await link.ask(
+        { kind: 'settle', work: settleWork(desk, operation, closing) },
+        'outcome_not_recorded',
+      )
+    },
     health: link.health,
     async stop() {
       await link.ask({ kind: 'stop' }, 'not_recorded')
@@ -155,19 +168,28 @@ const FOREIGN = 'outcome not recorded: the ticket is of another store'
 
 /** A read is not claimed: its one record is written at its end. */
 async function openRead(
-  { pins, link }: Desk,
+  desk: Desk,
   intent: Intent,
   mint: (intent: Intent, row: string) => Opened,
   record: (draft: Draft, code: 'not_recorded') => Promise<void>,
 ): Promise<Opened> {
+  const { pins, link } = desk
   if (!link.records()) throw new Fault('not_recorded', `not recorded: ${String(link.health())}`)
   const pinned = pins.get(`${intent.upstream}/${intent.tool}`)?.hash ?? null
-  if (intent.pin === null || pinned === intent.pin) return mint(intent, '')
-  await record(
-    { ...intent.draft, decision: 'deny', outcome: 'not_executed', code: 'definition_changed' },
-    'not_recorded',
-  )
-  return { kind: 'withheld' }
+  const changed = intent.pin !== null && pinned !== intent.pin
+  const revoked = isRevoked(desk, intent)
+  if (!changed && !revoked) return mint(intent, '')
+  const code = revoked ? 'client_revoked' : 'definition_changed'
+  await record({ ...intent.draft, decision: 'deny', outcome: 'not_executed', code }, 'not_recorded')
+  return { kind: revoked ? 'revoked' : 'withheld' }
+}
+
+/** As of at most 1 s ago; a mutation asks the table itself. */
+function isRevoked({ named }: Desk, { client, draft }: Intent): boolean {
+  if (draft.identity !== 'token') return false
+  const row = named.get(client)
+  if (row === undefined || row.revokedUs !== null) return true
+  return row.expiresUs !== null && row.expiresUs <= draft.ts
 }
 
 const openWork = (intent: Intent): OpenWork => ({
@@ -182,6 +204,8 @@ const openWork = (intent: Intent): OpenWork => ({
   argsDigest: intent.args.digest,
   segment: intent.args.segment,
   pin: intent.pin,
+  continues: intent.continues,
+  round: intent.round,
 })
 
 function opened(done: Exclude<OpenDone, { readonly kind: 'ticket' }>): Opened {
@@ -237,10 +261,33 @@ function outcomeDraft({ intent }: Held, closing: Closing): Draft {
   }
 }
 
+const awaits = ({ awaits: what }: Closing): Draft['more'] => (what === null ? {} : { awaits: what })
+
 function readDraft(held: Held, closing: Closing, again: boolean): Draft {
-  const draft: Draft = { ...outcomeDraft(held, closing), kind: 'call' }
+  const { continues, operation } = held.intent
+  const plain: Draft = { ...outcomeDraft(held, closing), kind: 'call' }
+  // One of several rounds: without a row, only its record tells which operation it is of.
+  const draft: Draft =
+    continues === null && closing.awaits === null
+      ? plain
+      : { ...plain, more: { ...plain.more, ...awaits(closing), operation: continues ?? operation } }
   if (!again) return draft
   return { ...draft, outcome: 'late', more: { ...draft.more, late_outcome: closing.outcome } }
+}
+
+function settleWork({ options }: Desk, operation: string, closing: Closing): SettleWork {
+  const { store, answer } = closing
+  const kept = store !== null && Buffer.byteLength(store) <= options.limits.storedAnswerBytes
+  return {
+    operation,
+    outcome: closing.outcome,
+    code: closing.code,
+    resultDigest: answer?.digest ?? null,
+    resultBytes: answer?.bytes ?? null,
+    durationUs: closing.durationUs,
+    stored: kept ? store : null,
+    nowUs: closing.nowUs,
+  }
 }
 
 function closeWork({ options }: Desk, held: Held, closing: Closing): CloseWork {
@@ -253,14 +300,23 @@ function closeWork({ options }: Desk, held: Held, closing: Closing): CloseWork {
     segment: intent.args.segment,
     draft: { ...outcomeDraft(held, closing), kind: 'outcome' },
     outcome: closing.outcome,
+    awaits: closing.awaits,
     stored: kept && intent.key !== null ? store : null,
     nowUs: closing.nowUs,
   }
 }
 
-function setClients(clients: Map<string, ClientRow>, rows: readonly ClientRow[]): void {
+function setClients(
+  clients: Map<string, ClientRow>,
+  named: Map<string, ClientRow>,
+  rows: readonly ClientRow[],
+): void {
   clients.clear()
-  for (const row of rows) clients.set(row.digest, row)
+  named.clear()
+  for (const row of rows) {
+    clients.set(row.digest, row)
+    named.set(row.name, row)
+  }
 }
 
 function setPins(pins: Map<string, Pin>, rows: readonly PinRow[]): void {

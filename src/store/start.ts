@@ -1,12 +1,12 @@
 // The start of one process on a state directory: made, checked, mended, or refused.
 
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, rmSync } from 'node:fs'
 
 import { Fault } from '../fault.ts'
 import { emptyDraft, FORMAT_VERSION } from '../ledger/entry.ts'
 import { segmentKey } from '../ledger/segment.ts'
-import { closeAfter, openBook, SCHEMA_VERSION, transact, type Book } from './book.ts'
+import { closeAfter, openBook, transact, type Book } from './book.ts'
 import { refuseClock } from './clock.ts'
 import { createMaster, readMaster } from './keys.ts'
 import { openLease, register, type Lease } from './lease.ts'
@@ -24,6 +24,7 @@ import {
   syncDirectory,
   type Place,
 } from './place.ts'
+import { createTables, isKnownSchema, upgrade } from './schema.ts'
 import { sealKey } from './seal.ts'
 import { turnAt, type Turn } from './turn.ts'
 import type { Setup } from './wire.ts'
@@ -121,6 +122,7 @@ type Beginning = {
 }
 
 function recordStart({ book, lease, mended, setup }: Beginning): void {
+  upgrade(book)
   register(book, lease)
   recordMended(book, mended)
   const { digest, text } = setup.policy
@@ -190,8 +192,7 @@ function createLedger(place: Place, policy: string): void {
   const book = openBook(place.ledger)
   const origin = randomBytes(16).toString('hex')
   try {
-    const schema = readFileSync(new URL('./sqlite.sql', import.meta.url), 'utf8')
-    book.exec(`BEGIN; ${schema}; PRAGMA user_version=${SCHEMA_VERSION}; COMMIT`)
+    createTables(book)
     book.begin()
     const meta = book.sql('INSERT INTO meta VALUES (?, ?)')
     meta.run('origin', origin)
@@ -235,7 +236,7 @@ const WAY_OUT = 'put back the whole directory from a backup, or move it away to 
 
 function readMeta(book: Book, place: Place): { readonly origin: string; readonly segment: string } {
   const version = book.sql('PRAGMA user_version').get()?.['user_version']
-  if (version !== SCHEMA_VERSION) {
+  if (!isKnownSchema(version)) {
     throw refused(
       version === 0
         ? `${place.ledger} holds no ledger; ${WAY_OUT}`

@@ -102,6 +102,8 @@ function cycle(writer: Writer, waiting: Waiting[]): void {
   })
 }
 
+const ENDS: ReadonlySet<string> = new Set(['close', 'settle', 'stop'])
+
 /** While the mirror cannot be written nothing new is begun; what has been sent is still recorded. */
 function catchUp(writer: Writer, waiting: Waiting[]): Waiting[] {
   if (writer.trouble.mirror === null) return waiting
@@ -109,7 +111,7 @@ function catchUp(writer: Writer, waiting: Waiting[]): Waiting[] {
   if (failed !== null) throw failed
   const why = writer.trouble.mirror
   if (why === null) return waiting
-  const ends = waiting.filter(({ request }) => request.kind === 'close' || request.kind === 'stop')
+  const ends = waiting.filter(({ request }) => ENDS.has(request.kind))
   refuse(
     writer,
     waiting.filter((one) => !ends.includes(one)),

@@ -100,7 +100,37 @@ export async function write(
   })
 }
 
-/** One of everything that changes a row: a pin, one that waits, a write that is done, one that is not. */
+/** A write without a key that waits for its client or its server. */
+async function waiting(store: Store, name: string, awaits: 'input' | 'task'): Promise<void> {
+  const args = store.digest(canonical(ARGS))
+  const opened = await store.open({
+    operation: sha256(name).slice(0, 32),
+    draft: { ...call(name, 10), args_digest: args.digest, kind: 'intent', outcome: 'pending' },
+    does: 'write',
+    upstream: 'notes',
+    tool: name,
+    client: 'writer',
+    key: null,
+    honoured: false,
+    args,
+    pin: null,
+    continues: null,
+    round: 1,
+  })
+  if (opened.kind !== 'ticket') assert.fail(opened.kind)
+  await store.close(opened.ticket, {
+    outcome: 'awaiting',
+    awaits,
+    code: null,
+    answer: store.digest('{}'),
+    store: null,
+    durationUs: 5,
+    nowUs: Date.now() * 1_000,
+  })
+}
+
+/** One of everything that changes a row: a pin, one that waits, a write that is done, one that is not, one that
+ *  waits for its client and one for its server. */
 export async function fill(store: Store): Promise<void> {
   const definition = {
     name: 'write_note',
@@ -111,6 +141,8 @@ export async function fill(store: Store): Promise<void> {
   await store.pin([{ tool: 'notes/x\u202e', definition, state: 'waits' }], 'writer')
   await write(store, 'note-0001', 'committed')
   await write(store, 'note-0002', 'unknown')
+  await waiting(store, 'ask_note', 'input')
+  await waiting(store, 'long_note', 'task')
   await store.append({
     ...call('rm_rf\u001b[2J\n{"seq":1}', 30),
     decision: 'deny',

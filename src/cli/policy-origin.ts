@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
 import { Fault } from '../fault.ts'
-import { policyReference, recordedTexts, wholeText } from '../policy/config.ts'
+import { policyReference, recordedTexts } from '../policy/config.ts'
 import type { Source } from '../policy/position.ts'
 import type { Io } from './io.ts'
 import { lookup, readBeside, readSource } from './place.ts'
@@ -32,39 +32,52 @@ export function originOf(
 ): Origin {
   const flags = flagsOf(text)
   if (flags !== null) return { kind: 'short', flags, sources: recordedTexts(text) }
+  const recorded = recordedTexts(text)
   if (config !== undefined) {
-    const sources = textsOf(config, io)
     const file = resolve(io.cwd, config)
-    if (holds(sources, text)) return { kind: 'file', file, sources }
-    return { kind: 'changed', file, sources: recordedTexts(text) }
+    const found = foundIn(file, recorded, io)
+    return found === null
+      ? { kind: 'changed', file, sources: recorded }
+      : { kind: 'file', file, sources: found.sources }
   }
   const candidates = [...beside(dir), join(io.cwd, 'eclusa.yaml')]
-  for (const file of candidates) {
-    const sources = textsIfLike(file, text, io)
-    if (holds(sources, text)) return { kind: 'file', file, sources }
-  }
+  const all = candidates.flatMap((file) => {
+    const found = foundIfReadable(file, recorded, io)
+    return found === null ? [] : [{ file, ...found }]
+  })
+  const best = all.find(({ whole }) => whole) ?? all[0]
+  if (best !== undefined) return { kind: 'file', file: best.file, sources: best.sources }
   // `.eclusa` beside an `eclusa.yaml` is that file's.
   const own = candidates.find((file) => basename(file) === 'eclusa.yaml')
-  const sources = recordedTexts(text)
   const likely = basename(dir) === '.eclusa' && own !== undefined && dirname(own) === dirname(dir)
-  return likely ? { kind: 'changed', file: own, sources } : { kind: 'unknown', sources }
+  return likely
+    ? { kind: 'changed', file: own, sources: recorded }
+    : { kind: 'unknown', sources: recorded }
 }
 
-const holds = ([main, policy]: readonly Source[], text: string): boolean =>
-  main !== undefined && wholeText(main, policy ?? null) === text
+/** The recorded texts under the names of files. `whole`: all stand in files; else the configuration was made
+ *  by a program, and only the policy's own file is one. */
+type Found = { readonly sources: readonly Source[]; readonly whole: boolean }
 
-function textsOf(file: string, io: Io): readonly Source[] {
-  const main = readSource(file, io.cwd)
-  const reference = policyReference(main, lookup({ ...io, err: () => undefined }))
-  return reference === null ? [main] : [main, readBeside(reference, main.file)]
+function foundIn(file: string, [main, policy]: readonly Source[], io: Io): Found | null {
+  const source = readSource(file, io.cwd)
+  if (main === undefined) return null
+  if (policy !== undefined && source.text === policy.text) {
+    return { sources: [main, source], whole: false }
+  }
+  if (source.text !== main.text) return null
+  if (policy === undefined) return { sources: [source], whole: true }
+  const reference = policyReference(source, lookup({ ...io, err: () => undefined }))
+  const other = reference === null ? null : readBeside(reference, source.file)
+  return other?.text === policy.text ? { sources: [source, other], whole: true } : null
 }
 
-/** A file that was only guessed, and cannot be read or begins otherwise, is not the one. */
-function textsIfLike(file: string, text: string, io: Io): readonly Source[] {
+/** A file that was only guessed and cannot be read is not the one. */
+function foundIfReadable(file: string, recorded: readonly Source[], io: Io): Found | null {
   try {
-    return readSource(file, io.cwd).text === recordedTexts(text)[0]?.text ? textsOf(file, io) : []
+    return foundIn(file, recorded, io)
   } catch (error) {
-    if (error instanceof Fault) return []
+    if (error instanceof Fault) return null
     throw error
   }
 }

@@ -100,7 +100,8 @@ async function told(ground: Ground): Promise<number> {
   }
   const [first] = decision.failures
   io.out(visible(`deny: ${first.code}`))
-  for (const line of await stepsFor(ground, first)) io.err(lineText(line, 'eclusa: '))
+  const lines = await stepsFor(ground, first)
+  for (const [index, line] of lines.entries()) io.err(lineText(line, index === 0 ? 'eclusa: ' : ''))
   return EXIT.finding
 }
 

@@ -40,7 +40,7 @@ export async function loadConfig(
   | { readonly kind: 'config'; readonly config: Config; readonly warnings: readonly ConfigFault[] }
   | Faults
 > {
-  const whole = wholeText(main, policy)
+  const whole = policy === null ? main.text : canonical([main.text, policy.text])
   const opened = [main, ...(policy === null ? [] : [policy])].map((source) => open(source, lookup))
   const loaded = await assemble(opened, whole)
   if (loaded.kind === 'faults') return loaded
@@ -75,10 +75,6 @@ export async function loadPolicy(
  *  under the names by which `loadPolicy` speaks of them. */
 export const recordedTexts = (text: string): readonly Source[] =>
   textPair(text).map((one, at) => ({ file: RECORDED[at] ?? '', text: one }))
-
-/** The text over which the digest of a policy is. */
-export const wholeText = (main: Source, policy: Source | null): string =>
-  policy === null ? main.text : canonical([main.text, policy.text])
 
 /** Names of recorded texts: they stand in no file any more. */
 const RECORDED = ['recorded configuration', 'recorded policy file'] as const

@@ -2,10 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 
 import { edited } from '../../src/policy/edit.ts'
 import { denied, explained, menu, ONE, passed, SERVER, shell, tool } from './explain-shell.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 const upstream = (...names: readonly string[]): string =>
   JSON.stringify({ command: [process.execPath, SERVER, '--menu', menu(...names)] })
@@ -23,7 +27,6 @@ function obey(out: string): void {
 }
 
 const FORMS: readonly (readonly [string, string])[] = [
-  ['a flow list', '  p: { allow: [s/a] }\n'],
   ['a block list', '  p:\n    allow:\n      - s/a # the first\n    deny: []\n'],
   ['no list', '  q: { allow: [s/a] }\n  p:\n    extends: q\n'],
 ]
@@ -147,6 +150,7 @@ test('a profile that does not exist: the command that starts one that allows the
     const command = ONE(commands)
     assert.equal(command, `eclusa stdio --config ${file} --profile good --set 'k=a b'`)
     assert.match(out, profile === 'locked' ? /asks for a token/ : /no profile is called/)
+    if (profile === 'locked') continue
     assert.equal(passed(await sh.call(command, 'tools/call', tool('a'))), true)
   }
 })
@@ -172,6 +176,28 @@ test('a file that is not found, and one that has changed since: said, and asked 
   const changed = sh.run(ask.replace('FILE', file))
   assert.match(changed.out, /has another text now; lines are those of the recorded one/)
   assert.match(changed.out, /eclusa policy explain \S+conf\/gate\.yaml --profile p --tool s\/b/)
+})
+
+test('a gate inside a server: its policy file is the one, and the proof is on it', async (t) => {
+  const sh = shell(t)
+  const policy = sh.file('policy.json', '{ "version": 1, "allow": ["read_ledger"] }\n')
+  const server = `${process.execPath} ${join(ROOT, 'examples/gated-fs/server.ts')}`
+  const env = { LEDGER_DIR: sh.file('notes'), POLICY_PATH: policy }
+  const note = tool('write_note', { request_id: 'req-0001', text: 'a' })
+  denied(await sh.call(server, 'tools/call', note, env))
+  const flags = `--state ${sh.file('notes')}`
+  const { out, commands } = explained(sh, sh.file('notes'), { flags })
+  assert.ok(
+    out.includes(
+      `line 1 of ${policy} must read:\n| { "version": 1, "allow": ["read_ledger", "write_note"] }\n`,
+    ),
+    out,
+  )
+  obey(out)
+  sh.file('args.json', JSON.stringify(note['arguments']))
+  const proved = sh.run(ONE(commands))
+  assert.equal(proved.status, 0, proved.err)
+  assert.equal(passed(await sh.call(server, 'tools/call', note, env)), true)
 })
 
 const shaped = (name: string, description: string): string =>

@@ -59,8 +59,8 @@ export type PeersOptions = {
   readonly start: (wish: Wish) => Upstream
   /** Not to be stopped though no call is in flight. */
   readonly isNeeded: (client: string | null) => boolean
-  /** IDLE_PEER_MS but for tests of the time itself. */
-  readonly idleMs?: number
+  /** How long one beside the base is kept unused. */
+  readonly idleMs: number
 }
 
 /** Processes or sessions of one server beside the base. */
@@ -216,7 +216,7 @@ function rest(pool: Pool, peer: Kept): void {
     if (pool.options.isNeeded(peer.client)) return rest(pool, peer)
     for (const [key, one] of pool.peers) if (one === peer) pool.peers.delete(key)
     end(peer, pool.ending)
-  }, pool.options.idleMs ?? IDLE_PEER_MS).unref()
+  }, pool.options.idleMs).unref()
 }
 
 function end({ upstream }: Kept, ending: Set<Promise<void>>): void {

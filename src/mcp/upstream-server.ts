@@ -18,7 +18,6 @@ import { IDLE_PEER_MS, type Peers, type Seat, upstreamPeers, type Wish } from '.
 import { type Subscriptions, subscriptions } from './upstream-subscriptions.ts'
 import { needsTask } from './upstream-tasks.ts'
 import { unsent } from './upstream-told.ts'
-import { startHttpUpstream } from './upstream-http.ts'
 import { type ServerOptions, startUpstream, type Upstream } from './upstream.ts'
 
 /** What the servers share. `client` is how we name ourselves; `say` takes one line for the operator;
@@ -148,7 +147,13 @@ function start(self: Self, wish: Wish): Upstream {
   const given = isFar ? { env: config.headers, passEnv: [] } : config
   const deaths = coroner(given, { environment, env, say, isFar })
   if (wish.isBase) self.deaths = deaths
-  if (config.kind === 'url') return startHttpUpstream({ ...config, ...begin(deaths), say })
+  if (config.kind === 'url') {
+    const far = { ...config, ...begin(deaths), say }
+    // A start with servers of our own machine alone does not pay for HTTP.
+    return deferred(
+      import('./upstream-http.ts').then(({ startHttpUpstream }) => startHttpUpstream(far)),
+    )
+  }
   return startUpstream({
     ...config,
     ...begin(deaths),
@@ -156,6 +161,17 @@ function start(self: Self, wish: Wish): Upstream {
     stderrLineBytes: limits.stderrLineBytes,
     words: deaths.words,
   })
+}
+
+/** A server whose way of being reached is still being loaded. */
+function deferred(loading: Promise<Upstream>): Upstream {
+  let made: Upstream | null = null
+  const loaded = loading.then((upstream) => (made = upstream))
+  return {
+    connection: () => made?.connection() ?? null,
+    reach: async (waitMs) => (await loaded).reach(waitMs),
+    stop: async () => (await loaded).stop(),
+  }
 }
 
 type Announced = {

@@ -258,7 +258,7 @@ test('a legacy error that URLs must be opened first asks for them, and calls aga
   assert.equal(textOf(await call(rig, 'url_first', args, retryWith('accept'))), 'opened')
   const sent = traced(trace).filter(({ method }) => method === 'tools/call')
   assert.equal(sent.length, 2)
-  assert.ok(sent.every((one) => !('inputResponses' in (one['params'] as object))))
+  assert.ok(sent.every((each) => !('inputResponses' in (each['params'] as object))))
 })
 
 test('without consent to URLs the error stays the answer', async (t) => {

@@ -34,7 +34,7 @@ type Reply = {
 
 let level: unknown = null
 let urlWasOpened = false
-const uris: string[] = []
+const uris = new Set<string>()
 const cancelled: string[] = []
 const results = new Map<string, { due: number; value: Json }>()
 
@@ -48,11 +48,11 @@ export const ASK_METHODS: Record<
     reply.result({})
   },
   'resources/subscribe': (_id, params, reply) => {
-    uris.push(String(params['uri']))
+    uris.add(String(params['uri']))
     reply.result({})
   },
   'resources/unsubscribe': (_id, params, reply) => {
-    uris.splice(uris.indexOf(String(params['uri'])), 1)
+    uris.delete(String(params['uri']))
     reply.result({})
   },
   'tasks/result': (_id, params, reply) => {
@@ -81,6 +81,20 @@ export const ASK_METHODS: Record<
     }),
   'tasks/update': (_id, _params, reply) => reply.result({}),
 }
+
+/** Of the filter of a subscription what is honoured: all, or of the resources only this one. */
+export function honoured(params: Json, only: string | undefined): Json {
+  const wanted = (params['notifications'] ?? {}) as Json
+  const { resourceSubscriptions: asked } = wanted
+  if (only === undefined || !Array.isArray(asked)) return wanted
+  return { ...wanted, resourceSubscriptions: asked.filter((one) => one === only) }
+}
+
+/** What comes first on an open subscription. */
+export const acknowledgement = (id: string | number, filter: Json | undefined): Json => ({
+  method: 'notifications/subscriptions/acknowledged',
+  params: { notifications: filter, _meta: { [`${META}subscriptionId`]: id } },
+})
 
 const timesOf = (): Json => ({
   createdAt: '2026-11-30T00:00:00Z',
@@ -140,7 +154,7 @@ function laborious(c: Context): void {
 function touch(c: Context, { listeners }: Desk): void {
   const uri = String(c.args['uri'])
   const method = 'notifications/resources/updated'
-  if (uris.some((one) => uri.startsWith(one))) c.send({ method, params: { uri } })
+  if ([...uris].some((one) => uri.startsWith(one))) c.send({ method, params: { uri } })
   for (const [id, { resourceSubscriptions: wanted }] of listeners) {
     const isWanted = Array.isArray(wanted) && wanted.some((one) => uri.startsWith(String(one)))
     if (isWanted) c.send({ method, params: { uri, _meta: { [`${META}subscriptionId`]: id } } })
@@ -171,7 +185,7 @@ export const askTools = (desk: Desk): readonly Tool[] => [
     c.result(text('touched'))
   }),
   tool('subscribed', {}, (c) =>
-    c.result(structured({ uris, listens: [...desk.listeners.values()] })),
+    c.result(structured({ uris: [...uris], listens: [...desk.listeners.values()] })),
   ),
   tool('capabilities', {}, (c) => {
     const meta = (c.params['_meta'] ?? {}) as Json

@@ -8,8 +8,8 @@ const name = z.object({ name: z.string() })
 
 serveStdio(() => {
   const server = new McpServer({ name: 'official-asks', version: '1.0.0' })
-  server.registerTool('who', { description: 'asks' }, async (ctx) => {
-    const given = await acceptedContent(ctx.mcpReq.inputResponses, 'who', name)
+  server.registerTool('who', { description: 'asks' }, (ctx) => {
+    const given = acceptedContent(ctx.mcpReq.inputResponses, 'who', name)
     if (given === undefined) {
       const who = inputRequired.elicit({ message: 'who are you?', requestedSchema: name })
       return inputRequired({ inputRequests: { who }, requestState: 'asked' })

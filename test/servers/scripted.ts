@@ -10,6 +10,7 @@
 //   --menu JSON        other tools, prompts and resources than its own; told in menu.ts
 //   --serve LIST       tools,prompts,resources,completions,logging (default: all of them), tasks
 //   --no-list-changed  declares no listChanged
+//   --honours URI      modern: the only resource whose changes it announces
 //   --tools N          N further tools t000, t001, ...      --tool-bytes B  length of a description
 //   --early            answers "early" to a tools/call as soon as it has seen its id
 //   --page N           page size of every list        --ttl MS      ttlMs of modern lists (default 0)
@@ -34,7 +35,7 @@
 import { appendFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 
-import { ASK_METHODS, askTools } from './ask-tools.ts'
+import { acknowledgement, ASK_METHODS, askTools, honoured } from './ask-tools.ts'
 import { CASE_TOOLS } from './case-tools.ts'
 import { dribble } from './dribble.ts'
 import { menuMethods, menuTools, readMenu } from './menu.ts'
@@ -50,6 +51,7 @@ const { values: flags, positionals } = parseArgs({
     menu: { type: 'string' },
     version: { type: 'string' },
     serve: { type: 'string', default: 'tools,prompts,resources,completions,logging' },
+    honours: { type: 'string' },
     'no-list-changed': { type: 'boolean', default: false },
     tools: { type: 'string', default: '0' },
     'tool-bytes': { type: 'string', default: '500' },
@@ -270,13 +272,8 @@ function modernRequest(id: string | number, method: string, params: Json, line: 
   }
   if (method === 'server/discover') return discover(reply)
   if (method === 'subscriptions/listen') {
-    const wanted = (params['notifications'] ?? {}) as Json
-    listeners.set(id, wanted)
-    send({
-      method: 'notifications/subscriptions/acknowledged',
-      params: { notifications: wanted, _meta: { [`${META}subscriptionId`]: id } },
-    })
-    return
+    listeners.set(id, honoured(params, flags.honours))
+    return send(acknowledgement(id, listeners.get(id)))
   }
   if (method === 'ping' || method === 'logging/setLevel')
     return reply.error(-32601, 'Method not found')

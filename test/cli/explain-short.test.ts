@@ -84,4 +84,11 @@ test('short form: a profile that does not exist, a resource, a tool that no serv
   denied(await sh.call(`eclusa stdio --read a,none -- ${server}`, 'tools/call', tool('none')))
   const look = ONE(explained(sh, sh.short).commands)
   assert.match(sh.run(look).err, /1 tools, none allowed yet/)
+
+  denied(
+    await sh.call(look.replace('stdio', 'stdio --read a'), 'tools/call', tool('n'.repeat(200))),
+  )
+  const cut = explained(sh, sh.short)
+  assert.match(cut.out, /longer than a record keeps: no command can be given/)
+  assert.deepEqual(cut.commands, [])
 })

@@ -202,6 +202,10 @@ test('explain and audit redecide: what is behind each record of a session, decid
     (await run('redecide', conflict, '--args', file('other.json'))).out,
     /allow by .*agrees/,
   )
+  assert.match(
+    (await run('explain', conflict)).out,
+    /^no command allows it: its key was used with other arguments; a new call needs a new key$/m,
+  )
   const forged = await run('redecide', long, '--args', file('short.json'))
   assert.equal(forged.status, 2)
   assert.match(forged.err, /not the arguments of record/)

@@ -1,5 +1,6 @@
 // Answers of the server itself: to those who are not let in, and to those who ask how it is.
 
+import type { ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
@@ -99,13 +100,18 @@ export function health(gate: Gate, arrival: Arrival, path: '/health' | '/ready')
 export function unreadable(gate: Gate, error: NodeJS.ErrnoException, socket: Duplex): void {
   const isPlain = socket instanceof Socket && socket.writable && error.code !== 'ECONNRESET'
   gate.flood.knock('unreadable', socket instanceof Socket ? socket.remoteAddress : undefined)
-  // Words of ours must not land inside an answer that is on its way.
-  if (!isPlain || (gate.inWork.get(socket) ?? 0) > 0) {
+  // Words of ours must not land inside an answer that is on its way, nor before one that is due.
+  if (!isPlain || !isQuiet(gate.inWork.get(socket) ?? new Set())) {
     socket.destroy()
     return
   }
   const status = STATUS_LINES.get(error.code ?? '') ?? '400 Bad Request'
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+}
+
+function isQuiet(open: ReadonlySet<ServerResponse>): boolean {
+  const [first] = open
+  return first === undefined || (open.size === 1 && !first.headersSent)
 }
 
 const STATUS_LINES: ReadonlyMap<string, string> = new Map([

@@ -76,8 +76,8 @@ export type Gate = {
   readonly seats: Seats
   readonly flood: Flood
   readonly hall: Hall
-  /** Requests of one connection that are not answered yet. */
-  readonly inWork: WeakMap<Socket, number>
+  /** Answers of one connection that have not left yet. */
+  readonly inWork: WeakMap<Socket, Set<ServerResponse>>
   posts: Doorposts
   draining: boolean
 }

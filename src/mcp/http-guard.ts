@@ -49,6 +49,14 @@ export function guard(request: IncomingMessage, headers: Headers, posts: Doorpos
   if (request.rawHeaders.length > 2 * MAX_HEADERS) {
     return { status: 431, knock: 'headers', message: 'too many headers' }
   }
+  // Node reads a request line without a version as HTTP/0.9.
+  if (request.httpVersion !== '1.1' && request.httpVersion !== '1.0') {
+    return { status: 505, knock: 'headers', message: 'send HTTP/1.1' }
+  }
+  const coding = headers.values.get('transfer-encoding')
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
+    return { status: 501, knock: 'headers', message: 'no transfer coding but chunked is read' }
+  }
   const twice = ONCE.find((name) => headers.repeated.has(name))
   if (twice !== undefined) {
     return { status: 400, knock: 'headers', message: `the header ${twice} stands more than once` }

@@ -202,13 +202,14 @@ function visit(gate: Gate, request: IncomingMessage, response: ServerResponse): 
 
 // Requests that wait behind another on one connection are held in memory, and a client could send any number.
 function countSocket({ inWork }: Gate, socket: Socket, response: ServerResponse): boolean {
-  const count = (inWork.get(socket) ?? 0) + 1
-  if (count > MAX_PIPELINED) {
+  const open = inWork.get(socket) ?? new Set()
+  if (open.size >= MAX_PIPELINED) {
     socket.destroy()
     return false
   }
-  inWork.set(socket, count)
-  response.once('close', () => inWork.set(socket, (inWork.get(socket) ?? 1) - 1))
+  open.add(response)
+  inWork.set(socket, open)
+  response.once('close', () => open.delete(response))
   return true
 }
 

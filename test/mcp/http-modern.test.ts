@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import { META26 } from './front-desk.ts'
-import { eventually, house, type House, modernHeaders, reading } from './http-rig.ts'
+import { eventually, house, type House, modernHeaders, raw, reading } from './http-rig.ts'
 
 const exact = (...names: readonly string[]): readonly string[] => names.map((name) => `up/${name}`)
 const ALL = {
@@ -144,13 +144,13 @@ test('a subscription acknowledges first, tells changes, and ends with its connec
   heard.close()
 })
 
+const REGION = { type: 'string', 'x-mcp-header': 'Region' }
 const MIRROR = {
   tools: [
     {
-      name: 'mirror',
-      inputSchema: {
-        type: 'object',
-        properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
+      definition: {
+        name: 'mirror',
+        inputSchema: { type: 'object', properties: { region: REGION } },
       },
     },
   ],
@@ -244,18 +244,13 @@ test('a body longer than the limit is 413, whether it says so before or not', as
     method: 'tools/call',
     params: { ...long, _meta: META26 },
   })
-  const untold = await fetch(`${one.url}/mcp`, {
-    method: 'POST',
-    headers: modernHeaders('tools/call', long),
-    body: new ReadableStream({
-      start(controller) {
-        controller.enqueue(new TextEncoder().encode(text))
-        controller.close()
-      },
-    }),
-    duplex: 'half',
-  } as RequestInit)
-  assert.equal(untold.status, 413)
+  const lines = Object.entries(modernHeaders('tools/call', long)).map(([k, v]) => `${k}: ${v}`)
+  const head = ['POST /mcp HTTP/1.1', 'Host: localhost', ...lines, 'Transfer-Encoding: chunked']
+  const chunk = `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`
+  const untold = await raw(one.port, `${head.join('\r\n')}\r\n\r\n${chunk}`, (answer) =>
+    answer.includes('\r\n\r\n'),
+  )
+  assert.match(untold, /^HTTP\/1\.1 413 /)
   const refused = one.audit().filter(({ problem }) => problem === 'too_long')
   assert.equal(refused.length, 2)
   assert.equal((await one.modern('tools/list')).status, 200)

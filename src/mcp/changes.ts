@@ -12,10 +12,12 @@ export type Changes = {
   stop(): void
 }
 
-/** Changes within this time are one; a storm reaches the client as at most two notices a second. */
+/** Changes within this time of each other are one. */
+const NEAR_MS = 50
+/** Between two looks at one kind: a storm reaches the client as at most two notices a second. */
 export const QUIET_MS = 500
 
-/** Compares, once things are quiet, the view of a kind (`look`) with the one last shown, and tells the client
+/** Compares, soon after a change, the view of a kind (`look`) with the one last shown, and tells the client
  *  when they differ. `failed`: a view that could not be had; the next change tries again. */
 export function changes(options: {
   readonly look: (kind: ListKind) => Promise<string>
@@ -26,6 +28,7 @@ export function changes(options: {
   const timers = new Map<ListKind, NodeJS.Timeout>()
   const looking = new Set<ListKind>()
   const again = new Set<ListKind>()
+  const looks = new Map<ListKind, number>()
   let stopped = false
 
   const compare = async (kind: ListKind): Promise<void> => {
@@ -37,6 +40,7 @@ export function changes(options: {
   const wake = (kind: ListKind): void => {
     timers.delete(kind)
     looking.add(kind)
+    looks.set(kind, performance.now())
     void compare(kind)
       .catch(options.failed)
       .finally(() => {
@@ -50,7 +54,8 @@ export function changes(options: {
       again.add(kind)
       return
     }
-    const timer = setTimeout(wake, QUIET_MS, kind)
+    const next = (looks.get(kind) ?? -Infinity) + QUIET_MS - performance.now()
+    const timer = setTimeout(wake, Math.max(NEAR_MS, next), kind)
     timer.unref()
     timers.set(kind, timer)
   }

@@ -41,7 +41,7 @@ test('a legacy session sees nothing of the modern era', async (t) => {
   assert.deepEqual(greeting.result?.['capabilities'], {
     tools: { listChanged: true },
     prompts: { listChanged: true },
-    resources: { listChanged: true },
+    resources: { subscribe: true, listChanged: true },
     completions: {},
     logging: {},
   })

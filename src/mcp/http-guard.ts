@@ -46,6 +46,19 @@ const ONCE: readonly string[] = [
 
 /** Why this request is not answered, or null. Nothing of it is believed before. */
 export function guard(request: IncomingMessage, headers: Headers, posts: Doorposts): Turned | null {
+  const shape = shapeProblem(request, headers)
+  if (shape !== null) return shape
+  if (!isHost(headers.values.get('host'), posts.hosts)) {
+    return { status: 403, knock: 'host', message: 'this Host is not served here' }
+  }
+  const origin = headers.values.get('origin')?.toLowerCase()
+  if (origin !== undefined && !posts.origins.has(origin) && !posts.own.has(origin)) {
+    return { status: 403, knock: 'origin', message: 'this Origin may not call' }
+  }
+  return null
+}
+
+function shapeProblem(request: IncomingMessage, { values, repeated }: Headers): Turned | null {
   if (request.rawHeaders.length > 2 * MAX_HEADERS) {
     return { status: 431, knock: 'headers', message: 'too many headers' }
   }
@@ -53,24 +66,17 @@ export function guard(request: IncomingMessage, headers: Headers, posts: Doorpos
   if (request.httpVersion !== '1.1' && request.httpVersion !== '1.0') {
     return { status: 505, knock: 'headers', message: 'send HTTP/1.1' }
   }
-  const coding = headers.values.get('transfer-encoding')
+  const coding = values.get('transfer-encoding')
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
     return { status: 501, knock: 'headers', message: 'no transfer coding but chunked is read' }
   }
-  const twice = ONCE.find((name) => headers.repeated.has(name))
+  const twice = ONCE.find((name) => repeated.has(name))
   if (twice !== undefined) {
     return { status: 400, knock: 'headers', message: `the header ${twice} stands more than once` }
   }
   // A target with a host of its own would make the Host header a second opinion.
   if (request.url?.startsWith('/') !== true) {
     return { status: 400, knock: 'path', message: 'the target must be a path' }
-  }
-  if (!isHost(headers.values.get('host'), posts.hosts)) {
-    return { status: 403, knock: 'host', message: 'this Host is not served here' }
-  }
-  const origin = headers.values.get('origin')?.toLowerCase()
-  if (origin !== undefined && !posts.origins.has(origin) && !posts.own.has(origin)) {
-    return { status: 403, knock: 'origin', message: 'this Origin may not call' }
   }
   return null
 }

@@ -221,6 +221,9 @@ export interface Upstreams {
   definition(upstream: string, tool: string): Promise<Definition | 'absent' | 'down'>
   /** Capabilities and instructions the server declared; null while it is down. */
   hello(upstream: string): Promise<Hello | null>
+  /** A client that may be asked these is about to be shown what servers offer, which some make depend on it:
+   *  resolves when lists are asked as somebody who may. Left out where no server can ask. */
+  expect?(capabilities: JsonObject): Promise<void>
   /** Sends one call. The only way to reach a server with a mutation; it takes a ticket. */
   attempt(ticket: Ticket, send: Send): Promise<Attempt>
   /** Answers what a parked call asked and waits on. `unsent` with `state_invalid`: it is not parked here. */

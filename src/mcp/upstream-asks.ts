@@ -74,13 +74,16 @@ export function isDeclared({ method, params }: Ask, capabilities: JsonObject): b
     case 'roots/list':
       return isObject(roots)
     case 'sampling/createMessage':
-      return isObject(sampling) && (params['tools'] === undefined || isObject(sampling['tools']))
+      return isObject(sampling) && (!usesTools(params) || isObject(sampling['tools']))
     case 'elicitation/create':
       if (!isObject(elicitation)) return false
       if (params['mode'] === 'url') return isObject(elicitation['url'])
       return isObject(elicitation['form']) || elicitation['url'] === undefined
   }
 }
+
+const usesTools = (params: JsonObject): boolean =>
+  params['tools'] !== undefined || params['toolChoice'] !== undefined
 
 /** What a legacy server may be told of a client when it is initialized. */
 export function legacyCapabilities({ elicitation, sampling, roots }: JsonObject): JsonObject {

@@ -46,6 +46,17 @@ export async function greetHttp(
   greeter: HttpGreeter,
 ): Promise<HttpGreeting> {
   if (mode === 'legacy') return initialize(link, greeter)
+  const said = await probe(link, greeter)
+  if (said.kind !== 'legacy') return said
+  if (mode === 'modern') return failed('it does not speak the modern era', 'era')
+  return initialize(link, greeter)
+}
+
+/** What the answer to one question says of the era. */
+export type Probed = HttpGreeting | { readonly kind: 'legacy' }
+
+/** Asks what the server speaks. Begins no session. */
+export async function probe(link: Link, greeter: HttpGreeter): Promise<Probed> {
   let told = await discover(link, greeter)
   if (deservesAnother(told)) {
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
@@ -53,10 +64,7 @@ export async function greetHttp(
   }
   if (told.kind === 'timeout') return failed(SILENT)
   if (told.kind === 'none') return failed(told.why)
-  const said = outage(link, told) ?? eraIn(told)
-  if (said.kind !== 'legacy') return said
-  if (mode === 'modern') return failed('it does not speak the modern era', 'era')
-  return initialize(link, greeter)
+  return outage(link, told) ?? eraIn(told)
 }
 
 const SILENT = 'it does not answer; set `era: legacy` if it is an old server, or raise `probe`'
@@ -82,7 +90,7 @@ function discover(link: Link, { client, waitMs }: HttpGreeter): Promise<Answered
 }
 
 /** What the answer to the probe says. */
-function eraIn(told: Reply): HttpGreeting | { readonly kind: 'legacy' } {
+function eraIn(told: Reply): Probed {
   const heard = heardOf(told)
   const spoken = heard === null ? null : versionsOf(heard)
   const isModern = spoken?.includes(MODERN_VERSION) === true

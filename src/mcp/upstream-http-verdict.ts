@@ -3,7 +3,7 @@
 import type { Heard } from './upstream-heard.ts'
 import type { Told } from './upstream-http-talk.ts'
 
-/** end: this is what is heard; `outdated`: the server does not seem to speak any more what it spoke.
+/** end: this is what is heard; `outdated`: the server may not speak any more what it spoke.
  *  renew: the session is gone, and that proves that nothing was executed. headers: it refuses the headers
  *  that mirror the body, before it executes anything. */
 export type Verdict =
@@ -26,8 +26,8 @@ const UNSUPPORTED_VERSION = -32_022
 const METHOD_NOT_FOUND = -32_601
 /** By these HTTP says that the request was turned away for its form. Source: RFC 9110, 15.5; docs/decisions/0084. */
 const UNREAD: ReadonlySet<number> = new Set([405, 411, 413, 414, 415, 417, 421, 426, 431])
-/** What an endpoint says that does not know the modern era. */
-const FOREIGN: ReadonlySet<number> = new Set([404, 405])
+/** What an endpoint says that does not know the era of a request, without an answer to it. */
+const FOREIGN: ReadonlySet<number> = new Set([400, 404, 405])
 
 const end = (heard: Heard, outdated = false): Verdict => ({ kind: 'end', heard, outdated })
 const unsent = (why: string): Heard => ({ kind: 'unsent', code: 'upstream_down', why })
@@ -47,7 +47,7 @@ export function verdictOn(told: Reply, sent: Sent): Verdict {
       : end(unsent('it refuses the headers of the request'))
   }
   if (told.kind === 'answer') return end(told.heard, isOutdated(sent, error))
-  return end(turnedAway(told), sent.era === 'modern' && FOREIGN.has(status))
+  return end(turnedAway(told), FOREIGN.has(status))
 }
 
 const errorOf = (told: Reply): Extract<Heard, { kind: 'error' }> | null => {
@@ -67,9 +67,9 @@ function isSessionLost(
 }
 
 function isOutdated(sent: Sent, error: Extract<Heard, { kind: 'error' }> | null): boolean {
-  if (sent.era === 'legacy' || error === null) return false
+  if (error === null) return false
   if (error.code === UNSUPPORTED_VERSION) return true
-  return error.code === METHOD_NOT_FOUND && sent.method === 'tools/call'
+  return sent.era === 'modern' && error.code === METHOD_NOT_FOUND && sent.method === 'tools/call'
 }
 
 /** A reply without an answer. 429 is said before anything is done; 503 may also come from a gateway that

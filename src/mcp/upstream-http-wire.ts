@@ -223,7 +223,7 @@ function concluded(link: Link, flight: Flight, told: Told): void {
       return void refreshed(link, flight)
     case 'end':
       over(link, flight, admitted(link, flight, verdict.heard))
-      if (verdict.outdated) link.keeper.outdated('it does not speak any more what it spoke')
+      if (verdict.outdated) link.keeper.outdated()
   }
 }
 

@@ -9,7 +9,13 @@ import {
 } from './upstream.ts'
 import type { Mode } from './upstream-era.ts'
 import { floodgate } from './upstream-flood.ts'
-import { greetHttp, type HttpGreeter, type HttpGreeting, initialize } from './upstream-http-era.ts'
+import {
+  greetHttp,
+  type HttpGreeter,
+  type HttpGreeting,
+  initialize,
+  probe,
+} from './upstream-http-era.ts'
 import type { HeaderSet } from './upstream-http-headers.ts'
 import { type Keeper, type Link, type Session, sessionHeaders } from './upstream-http-link.ts'
 import { send } from './upstream-http-send.ts'
@@ -44,6 +50,8 @@ const MAX_BROKEN = 3
 const TRUST_MS = 1000
 /** How long the end of a session is waited for. */
 const FAREWELL_MS = 1000
+/** Between two questions whether a server still speaks what it spoke. */
+const CHECK_GAP_MS = 5000
 const REFRESH_MS = 10_000
 const REFRESH_PAGES = 100
 const REFRESH_ITEMS = 10_000
@@ -64,6 +72,7 @@ type Life = {
   timer: NodeJS.Timeout | undefined
   trusting: NodeJS.Timeout | undefined
   mode: Mode
+  checkedAt: number
   lastId: number
   epoch: number
 }
@@ -85,6 +94,7 @@ export function startHttpUpstream(options: HttpOptions): Upstream {
     timer: undefined,
     trusting: undefined,
     mode: options.era === 'auto' ? 'probe' : options.era,
+    checkedAt: -CHECK_GAP_MS,
     lastId: 0,
     epoch: 0,
   }
@@ -192,11 +202,7 @@ function keeperOf(life: Life): Keeper {
       life.broken = 0
       if (life.link !== null) trust(life.link)
     },
-    outdated(why) {
-      if (life.state !== 'up') return
-      if (life.options.era === 'auto') life.mode = 'probe'
-      down(life, why)
-    },
+    outdated: () => void recheck(life),
     renew: (epoch) => renew(life, epoch),
     renewing: () => life.renewing,
     refresh: () => refresh(life),
@@ -223,6 +229,21 @@ async function renewNow(life: Life, link: Link): Promise<boolean> {
   if (life.options.era === 'auto') life.mode = 'probe'
   down(life, greeting.why)
   return false
+}
+
+/** Asks anew what the server speaks, while it is still spoken to as before: who is turned away may have
+ *  caused that himself, and must not take the server from the others. */
+async function recheck(life: Life): Promise<void> {
+  const { connection, link } = life
+  const now = performance.now()
+  if (life.options.era !== 'auto' || connection === null || link === null) return
+  if (now - life.checkedAt < CHECK_GAP_MS) return
+  life.checkedAt = now
+  const said = await probe(link, greeterOf(life))
+  if (life.connection !== connection || said.kind === 'failed') return
+  if ((said.kind === 'legacy' ? 'legacy' : 'modern') === connection.hop.era) return
+  life.mode = 'probe'
+  down(life, 'it speaks another era now')
 }
 
 /** Asks for the list of tools for what its headers mirror; the wire reads it on the way. */

@@ -31,6 +31,8 @@ export type Peers = {
   readonly base: () => Peer
   /** The one for this caller, started where there is none yet; `unsent` when it cannot be had. */
   readonly take: (caller: Caller, signal: AbortSignal) => Promise<Seat | Unsent>
+  /** Resolves when lists are asked of a legacy server as somebody whom it may ask these, or after so long. */
+  readonly expect: (capabilities: JsonObject, waitMs: number) => Promise<void>
   /** Those of this client, and everybody's. */
   readonly of: (client: string) => readonly Peer[]
   readonly stop: () => Promise<void>
@@ -95,6 +97,7 @@ export function upstreamPeers(options: PeersOptions): Peers {
   return {
     base: () => pool.base,
     take: (caller, signal) => take(pool, caller, signal),
+    expect: (capabilities, waitMs) => expected(pool, capabilities, waitMs),
     of: (client) =>
       [...(serves ? [pool.base] : []), ...pool.peers.values()].filter(
         (one) => one.client === null || one.client === client,
@@ -115,6 +118,18 @@ const begin = ({ start }: PeersOptions, wish: Wish): Kept => ({
   idle: undefined,
   replaced: false,
 })
+
+/** What a legacy server is told of whom it may ask, it is told once, and some offer more to those whom they
+ *  may ask. Where all share one process it is left alone: it keeps what its calls have made of it. */
+async function expected(pool: Pool, capabilities: JsonObject, waitMs: number): Promise<void> {
+  const { options, base } = pool
+  const wanted = legacyCapabilities(capabilities)
+  if (covers(base.capabilities, wanted) || pool.era === 'modern') return
+  if (options.principals === 'many' && options.share) return
+  pool.era ??= (await base.upstream.reach(waitMs))?.hop.era ?? null
+  // Another call may have come first meanwhile.
+  if (pool.era === 'legacy' && !covers(pool.base.capabilities, wanted)) grow(pool, wanted)
+}
 
 async function take(pool: Pool, caller: Caller, signal: AbortSignal): Promise<Seat | Unsent> {
   const { name, startMs } = pool.options
@@ -156,7 +171,7 @@ function peerOf(pool: Pool, caller: Caller): Kept | null {
   if (options.principals === 'one')
     return covers(base.capabilities, wanted) ? base : grow(pool, wanted)
   const client = options.share ? null : caller.client
-  if (client === null && canonical(wanted) === '{}') return base
+  if (client === null && canonical(wanted) === canonical(base.capabilities)) return base
   const key = `${client ?? ''} ${canonical(wanted)}`
   const found = peers.get(key)
   if (found !== undefined) return found
@@ -167,14 +182,15 @@ function peerOf(pool: Pool, caller: Caller): Kept | null {
   return made
 }
 
-/** With a single client one process serves all, so that what a call changes in it is seen by the next; it
+/** Another base takes the place of the first. With a single client one process serves all, so that what a call changes in it is seen by the next; it
  *  is replaced by one that was told of more when a call comes with more. Each call still lets the server ask
  *  only what it declares itself. */
 function grow(pool: Pool, wanted: JsonObject): Kept {
   const { base, options, ending } = pool
   base.replaced = true
   const capabilities = joined(base.capabilities, wanted)
-  const wish: Wish = { capabilities, client: null, era: pool.era, isBase: true, serves: true }
+  const serves = options.principals === 'one'
+  const wish: Wish = { capabilities, client: null, era: pool.era, isBase: true, serves }
   pool.base = begin(options, wish)
   if (base.uses === 0) end(base, ending)
   return pool.base

@@ -51,6 +51,7 @@ export type Server = {
   readonly startMs: number
   readonly death: () => string | null
   readonly attempt: (ticket: Ticket, send: Send) => Promise<Attempt>
+  readonly expect: Peers['expect']
   readonly release: (uri: string, client: string) => void
   readonly stop: () => Promise<void>
 }
@@ -113,6 +114,7 @@ export function server(
     startMs,
     death: () => self.deaths?.death() ?? null,
     attempt: (ticket, send) => attempt(self, peers, { ticket, send }),
+    expect: peers.expect,
     release: (uri, client) => subs.release(client, uri, peers.of(client)),
     stop: peers.stop,
   }

@@ -75,6 +75,13 @@ export function startUpstreams(
       const connection = await base().reach(alone ? startMs : START_GRACE_MS)
       return connection?.hello ?? null
     },
+    async expect(capabilities) {
+      await Promise.all(
+        [...servers.values()].map((one) =>
+          one.expect(capabilities, alone ? one.startMs : START_GRACE_MS),
+        ),
+      )
+    },
     attempt: (ticket, send) => find(send.target.upstream).attempt(ticket, send),
     resume: (_ticket, parked, line) =>
       lot.take(parked)?.resume(line) ?? Promise.resolve(NOT_PARKED),

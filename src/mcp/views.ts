@@ -3,6 +3,7 @@
 import type { Client } from '../call.ts'
 import { type Doors, list, recordView } from '../gateway.ts'
 import { isObject, type Json, type JsonObject, object, writeJson } from '../json.ts'
+import { grants } from '../policy/asks.ts'
 import type { PolicySet } from '../policy/set.ts'
 import type { Hello, ListKind, Shown } from '../ports.ts'
 import { type Face, isDeclared, LEGACY_VERSIONS, MODERN_VERSION, PROTOCOL, TASKS } from './era.ts'
@@ -95,12 +96,17 @@ export type View = {
 /** All pages of one kind as this client may see them. A name or URI that two things share is withheld and
  *  said to the operator. */
 export async function view(scene: Scene, face: Face, kind: ListKind): Promise<View> {
+  await expectedOf(scene, face)
   const { shown, complete } = await list(scene.client, kind, scene.doors)
   const apart = await keepApart(scene, kind, shown)
   const items = apart.map(({ name, one }) => itemText(face, kind, name, one.definition.value))
   const text = apart.map(({ name, one }) => `${name} ${one.definition.hash}`).join('\n')
   return { items, view: text, complete }
 }
+
+/** Some servers offer more to those whom they may ask. */
+const expectedOf = async ({ client, doors }: Scene, face: Face): Promise<void> =>
+  doors.upstreams.expect?.(grants(doors.policy(), client, face.capabilities))
 
 /** The result of a list with these items. `cursor` is null on the last page. */
 export function listText(
@@ -143,6 +149,7 @@ type Introduction = {
 
 async function introduce(scene: Scene, face: Face, method: string): Promise<Introduction> {
   const { doors, client } = scene
+  await expectedOf(scene, face)
   const hellos = await hellosOf(doors)
   const capabilities = advertised(scene, face, hellos)
   const said = doors.upstreams.names.flatMap((name, at) => {

@@ -205,7 +205,7 @@ test('a dropped question is refused, its server is told to stop, and what it mak
   assert.equal(end?.kind, 'answered')
   const { error } = dataOf(end)['answer'] as { error: { code: number } }
   assert.equal(error.code, -32603)
-  assert.ok(traced(trace).some(({ method }) => method === 'notifications/cancelled'))
+  await until(() => traced(trace).some(({ method }) => method === 'notifications/cancelled'))
   rig.drop(made.parked ?? '', 'ask_denied')
 })
 
@@ -278,6 +278,20 @@ test('the one client of a legacy server has one process, told of all that its ca
   assert.equal(linesOf(starts).length, 2)
   assert.ok((await rig.list('s', 'tools')).complete)
   await until(() => !linesOf(`/proc/${linesOf(starts)[0]?.split(' ')[0]}/status`).length)
+})
+
+test('lists are asked as somebody who can be asked what the clients can', async (t) => {
+  const rig = start(t, [config('s', { command: scripted('--era', 'legacy') })], {
+    principals: 'many',
+  })
+  await rig.expect?.(json({}))
+  const names = async (): Promise<string[]> =>
+    (await rig.list('s', 'tools')).items.map(({ name }) => name)
+  assert.ok(!(await names()).includes('for_the_able'))
+  await rig.expect?.(json({ roots: {} }))
+  assert.ok((await names()).includes('for_the_able'))
+  await rig.expect?.(json({ sampling: {} }))
+  assert.ok((await names()).includes('for_the_able'))
 })
 
 test('with many clients a legacy server has a process for each, and a modern one is shared', async (t) => {

@@ -9,6 +9,7 @@
 //   touch(uri)                 announces that this resource changed, to whoever subscribed
 //   subscribed()               {uris} that are subscribed to, {listens} filters of open subscriptions
 //   capabilities()             what the client declared, {initialized, request}
+//   for_the_able()             legacy: only listed for who has roots
 //   begin(id)                  modern: a task of the extension
 //   laborious(ms)              legacy: can only be called as a task; its result comes after ms
 //   tasks_seen()               {cancelled} ids of tasks that were cancelled
@@ -81,6 +82,10 @@ export const ASK_METHODS: Record<
     }),
   'tasks/update': (_id, _params, reply) => reply.result({}),
 }
+
+/** False for the tool that is kept from those who did not declare roots. */
+export const isFor = (declared: unknown, { name }: Json): boolean =>
+  name !== 'for_the_able' || (declared as Json | null)?.['roots'] !== undefined
 
 /** Of the filter of a subscription what is honoured: all, or of the resources only this one. */
 export function honoured(params: Json, only: string | undefined): Json {
@@ -196,6 +201,7 @@ export const askTools = (desk: Desk): readonly Tool[] => [
       }),
     )
   }),
+  tool('for_the_able', {}, (c) => c.result(text('able'))),
   tool('begin', { id: string }, (c) =>
     c.result({
       resultType: 'task',

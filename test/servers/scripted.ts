@@ -35,7 +35,7 @@
 import { appendFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 
-import { acknowledgement, ASK_METHODS, askTools, honoured } from './ask-tools.ts'
+import { acknowledgement, ASK_METHODS, askTools, honoured, isFor } from './ask-tools.ts'
 import { CASE_TOOLS } from './case-tools.ts'
 import { dribble } from './dribble.ts'
 import { menuMethods, menuTools, readMenu } from './menu.ts'
@@ -160,7 +160,7 @@ function listTools(params: Json, reply: Reply): void {
     return
   }
   const warm = Date.now() - startedAt >= Number(flags['empty-for'])
-  const own = TOOLS.map((tool) => tool.definition)
+  const own = TOOLS.map((tool) => tool.definition).filter((one) => isFor(declared, one))
   const all = warm ? [...own, ...extraTools].filter((one) => !hidden.has(String(one['name']))) : []
   reply.result(page(all, params, 'tools'))
 }

@@ -1,6 +1,6 @@
 // A recorded call as policy saw it: the call, the facts and the policy text behind one record.
 
-import type { Call, Identity, Method, Target } from '../call.ts'
+import type { Call, Identity, Method, Target, Transport } from '../call.ts'
 import { canonical, hmac256 } from '../canonical.ts'
 import type { Code, Facts, Failure } from '../decision.ts'
 import { Fault } from '../fault.ts'
@@ -54,7 +54,7 @@ export async function recordedCall(reader: Reader, seq: number, lookup: Lookup):
     retry: null,
     task: null,
     key: key === 'missing' || key === 'observe' ? null : key,
-    transport: 'stdio',
+    transport: TRANSPORTS.find((one) => one === entry.transport) ?? 'stdio',
     trace: null,
     receivedUs: entry.ts,
   }
@@ -87,6 +87,7 @@ const METHODS: readonly Method[] = [
   'completion/complete',
   'resources/subscribe',
 ]
+const TRANSPORTS: readonly Transport[] = ['stdio', 'http', 'library']
 const IDENTITIES: readonly Identity[] = ['token', 'declared', 'anonymous', 'unknown']
 const PINS: readonly Facts['pin'][] = ['none', 'new', 'approved', 'waits', 'changed']
 

@@ -1,7 +1,7 @@
 // What would let a refused call pass: the command, or the line to write and the command that proves it.
 
-import { type Client, qualified } from '../call.ts'
-import type { Failure } from '../decision.ts'
+import { type Client, type Identity, qualified } from '../call.ts'
+import type { Code, Failure } from '../decision.ts'
 import { admits } from '../policy/decide.ts'
 import {
   changedNote,
@@ -27,13 +27,12 @@ export async function stepsFor(ground: Ground, failure: Failure): Promise<readon
   if (ground.cut) return [words('its name is longer than a record keeps: no command can be given')]
   switch (failure.code) {
     case 'client_unknown':
-      return strangerSteps(ground)
+    case 'client_revoked':
+      return strangerSteps(ground, failure.code)
     case 'tool_denied':
     case 'resource_denied':
     case 'prompt_denied':
-      return call.target === null
-        ? [words(`nothing that a server could have is called ${call.asked}; check the name`)]
-        : nameSteps(ground, failure, call.target)
+      return deniedSteps(ground, failure)
     case 'tool_unknown':
       return unknownSteps(ground)
     case 'definition_waits':
@@ -47,21 +46,29 @@ export async function stepsFor(ground: Ground, failure: Failure): Promise<readon
   }
 }
 
+const deniedSteps = (
+  ground: Ground,
+  failure: Failure,
+): readonly Line[] | Promise<readonly Line[]> =>
+  ground.call.target === null
+    ? [words(`nothing that a server could have is called ${ground.call.asked}; check the name`)]
+    : nameSteps(ground, failure, ground.call.target)
+
 // Profiles and tokens.
 
-function strangerSteps(ground: Ground): readonly Line[] {
+function strangerSteps(ground: Ground, code: Code): readonly Line[] {
   const { call, set, origin } = ground
+  if (code === 'client_revoked') {
+    return tokenSteps(ground, `client ${call.client.name} was revoked, or is past its expiry`)
+  }
   const known = set.profiles.get(call.client.profile)
   const why =
     known === undefined
       ? `no profile is called \`${call.client.profile}\``
       : `profile \`${known.name}\` asks for a token, and none was shown that is good`
-  const { target } = call
-  const fitting = [...set.profiles.keys()].filter(
-    (profile) => target !== null && admits(set, as(call.client, profile), target) === null,
-  )
-  const [first] = fitting
-  if (first === undefined) {
+  if (call.transport === 'http') return tokenSteps(ground, why)
+  const fitting = fittingProfiles(ground, 'declared')
+  if (fitting.length === 0) {
     const names = [...set.profiles.keys()].join(', ')
     return [words(`${why}; no profile allows this without a token; profiles: ${names}`)]
   }
@@ -74,14 +81,48 @@ function strangerSteps(ground: Ground): readonly Line[] {
   return [words(`${may}${which}; to start so, run:`), ...start.slice(0, MAX_COMMANDS)]
 }
 
-const MAX_COMMANDS = 5
+/** The profiles under which the name would be allowed. */
+function fittingProfiles({ call, set }: Ground, identity: Identity): readonly string[] {
+  const { target, client } = call
+  if (target === null) return []
+  return [...set.profiles.keys()].filter((profile) => {
+    const as: Client = { ...client, name: profile, profile, identity }
+    return admits(set, as, target) === null
+  })
+}
 
-const as = (client: Client, profile: string): Client => ({
-  ...client,
-  name: profile,
-  profile,
-  identity: 'declared',
-})
+/** Over HTTP a client is what its token says, for good: it needs another. */
+function tokenSteps(ground: Ground, why: string): readonly Line[] {
+  const { call, origin, recorded } = ground
+  const fitting = fittingProfiles(ground, 'token')
+  if (fitting.length === 0) return [words(`${why}; no profile allows this`)]
+  const { name } = call.client
+  const other = /^[a-z0-9][a-z0-9._-]{0,61}$/.test(name) ? `${name}-2` : 'agent'
+  const file = origin.kind === 'file' || origin.kind === 'changed' ? origin.file : null
+  const where = [
+    ...(file === null ? [] : ['--config', file]),
+    ...(recorded === null ? [] : ['--state', recorded.dir]),
+  ]
+  return [
+    words(`${why}; to give the client a token that allows it (it is shown once), run:`),
+    ...fitting
+      .slice(0, MAX_COMMANDS)
+      .map((profile) =>
+        command([
+          'eclusa',
+          'client',
+          'add',
+          other,
+          '--profile',
+          profile,
+          ...setFlags(call.client),
+          ...where,
+        ]),
+      ),
+  ]
+}
+
+const MAX_COMMANDS = 5
 
 function startCommand(ground: Ground, profile: string): Line | null {
   const { origin, call } = ground

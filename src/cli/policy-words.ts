@@ -47,6 +47,12 @@ const SAID: Partial<Readonly<Record<Code, (name: string, field: string) => strin
   upstream_down: () => 'its server was not available and nothing was sent; start the server',
   timeout: () => `its server did not answer in time; ${AGAIN}`,
   cancelled: () => 'the client cancelled it',
+  answer_refused: () => `it was sent, and its answer could not be admitted; ${AGAIN}`,
+  not_bridged: () => `its server asked for something that cannot be passed on; ${AGAIN}`,
+  capability_missing: () =>
+    'its server asks the client for something that the client did not declare; declare it there',
+  state_invalid: () => 'the state it came back with is not ours, or too old; begin the call again',
+  upstream_login: () => 'its server needs a login; set its header under `upstreams`',
   too_many_calls: () => 'too many calls ran at once; call it again later',
   draining: () => 'the program was stopping; call it again',
 }

@@ -107,9 +107,10 @@ export function explained(
 }
 
 /** The only one of a list. */
-export const ONE = (items: readonly string[]): string => {
-  assert.equal(items.length, 1, items.join('\n'))
-  return items[0] ?? ''
+export function ONE<T>(items: readonly T[]): T {
+  const [item, ...others] = items
+  assert.ok(item !== undefined && others.length === 0, JSON.stringify(items))
+  return item
 }
 
 /** Tools of these names that do nothing, and one resource. */

@@ -6,7 +6,12 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
+import type { Ground } from '../../src/cli/policy-ground.ts'
+import { stepsFor } from '../../src/cli/policy-step.ts'
+import { builtIn } from '../../src/decision.ts'
+import { loadPolicy } from '../../src/policy/config.ts'
 import { edited } from '../../src/policy/edit.ts'
+import { toolCall } from '../policy/ground.ts'
 import { denied, explained, menu, ONE, passed, SERVER, shell, tool } from './explain-shell.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -152,6 +157,46 @@ test('a profile that does not exist: the command that starts one that allows the
     assert.match(out, profile === 'locked' ? /asks for a token/ : /no profile is called/)
     if (profile === 'locked') continue
     assert.equal(passed(await sh.call(command, 'tools/call', tool('a'))), true)
+  }
+})
+
+test('a client over HTTP: the command that gives it another token', async (t) => {
+  const sh = shell(t)
+  const text = `version: 2\nupstreams: { s: ${upstream('a')} }\nprofiles: { none: { allow: [] }, good: { allow: [s/a], token: required } }\n`
+  const file = sh.file('eclusa.yaml', text)
+  const loaded = await loadPolicy(text)
+  assert.ok(loaded.kind === 'policy')
+  const client = {
+    name: 'ana',
+    profile: 'gone',
+    identity: 'token',
+    attributes: { k: 'v' },
+  } as const
+  const ground: Ground = {
+    call: {
+      ...toolCall(client, 'a', '{}'),
+      target: { kind: 'tool', upstream: 's', name: 'a' },
+      transport: 'http',
+    },
+    facts: { definition: null, pin: 'none' },
+    set: loaded.policy,
+    origin: { kind: 'file', file, sources: [{ file, text }] },
+    recorded: { seq: 1, dir: sh.file('state') },
+    pins: [],
+    seen: null,
+    cut: false,
+    io: { out: () => undefined, err: () => undefined, env: {}, cwd: sh.folder },
+  }
+  for (const code of ['client_unknown', 'client_revoked'] as const) {
+    const lines = await stepsFor(ground, builtIn(code))
+    const command = ONE(lines.filter(({ kind }) => kind === 'command')).text
+    assert.equal(
+      command,
+      `eclusa client add ana-2 --profile good --set k=v --config ${file} --state ${sh.file('state')}`,
+    )
+    if (code === 'client_unknown') continue
+    const ran = sh.run(command)
+    assert.deepEqual([ran.status, ran.out.trim().length > 20], [0, true], ran.err)
   }
 })
 

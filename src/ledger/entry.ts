@@ -6,7 +6,18 @@ import type { Identity, Transport } from '../call.ts'
 import type { Code } from '../decision.ts'
 import { Fault } from '../fault.ts'
 import type { JsonObject } from '../json.ts'
-import { PLAIN, PRINTABLE, textParts } from './text.ts'
+import {
+  inBraces,
+  LAST,
+  NO_PARTS,
+  type Part,
+  passFurther,
+  put,
+  putText as putLimited,
+  type Sink,
+  sinkOf,
+} from './members.ts'
+import { PRINTABLE, textParts } from './text.ts'
 
 /** `call`: a decision that is complete in one record (a denial, a read, a replay). `intent` and
  *  `outcome`: before and after a mutation. The others are told in docs/ledger.md. */
@@ -210,14 +221,14 @@ export function toEntry(
   const { parts, segment, round } = furtherMembers(draft.more, more)
   const sink = sinkOf(parts)
   putUpToSeq(sink, draft, { ...place, segment, round })
-  passFurther(sink, 'sha256')
-  const before = sink.out.join(',')
-  sink.out.length = 0
+  passFurther(sink, ',"sha256":')
+  const before = sink.out.slice(1)
+  sink.out = ''
   putAfterHash(sink, draft)
   passFurther(sink, LAST)
-  const after = sink.out.join(',')
-  const sha256 = hash('sha256', `${place.prev}{${before},${after}}`, 'hex')
-  return { line: `{${before},"sha256":"${sha256}",${after}}`, sha256 }
+  const after = `${sink.out}}`
+  const sha256 = hash('sha256', `${place.prev}{${before}${after}`, 'hex')
+  return { line: `{${before},"sha256":"${sha256}"${after}`, sha256 }
 }
 
 /** The key of a table's row as a record names it: itself when it is at most 128 printable ASCII
@@ -229,42 +240,6 @@ export const rowName = (key: string): string =>
 
 const NONE: More = {}
 const EXTRA_KEY = /^[a-z][a-z0-9_]{0,63}$/
-
-/** One member of a record: its key, and `"key":value`. */
-type Part = { readonly key: string; readonly text: string }
-
-/** Members so far; `further` are those that the format does not know, sorted, each passed on when its turn
- *  comes. `nextKey` is that of `further[next]`, kept beside it since it is compared with every member. */
-type Sink = {
-  readonly out: string[]
-  readonly further: readonly Part[]
-  next: number
-  nextKey: string
-}
-
-/** Sorts after every key. */
-const LAST = '~'
-
-const sinkOf = (further: readonly Part[]): Sink => ({
-  out: [],
-  further,
-  next: 0,
-  nextKey: further[0]?.key ?? LAST,
-})
-
-function put(sink: Sink, key: string, json: string): void {
-  if (sink.nextKey < key) passFurther(sink, key)
-  sink.out.push(`"${key}":${json}`)
-}
-
-/** Passes on what sorts before `key`. */
-function passFurther(sink: Sink, key: string): void {
-  for (let part = sink.further[sink.next]; part !== undefined && part.key < key;) {
-    sink.out.push(part.text)
-    part = sink.further[++sink.next]
-    sink.nextKey = part?.key ?? LAST
-  }
-}
 
 function furtherMembers(
   first: More,
@@ -279,7 +254,7 @@ function furtherMembers(
   for (const key of Object.keys(all)) {
     if (key !== 'segment' && key !== 'round') addFurther(parts, key, all[key] ?? null)
   }
-  parts.sort((a, b) => (a.key < b.key ? -1 : 1))
+  if (parts.length > 1) parts.sort((a, b) => (a.lead < b.lead ? -1 : 1))
   const { segment, round } = all
   return {
     parts,
@@ -293,15 +268,13 @@ function addFurther(parts: Part[], key: string, value: More[string]): void {
     throw new Fault('internal', `the member "${key}" cannot be recorded; report this as a defect`)
   }
   if (typeof value !== 'string') {
-    parts.push({
-      key,
-      text: `"${key}":${typeof value === 'number' ? integer(value) : String(value)}`,
-    })
+    const json = typeof value === 'number' ? integer(value) : String(value)
+    parts.push({ lead: `,"${key}":`, json })
     return
   }
   const text = key === 'row' ? rowName(value) : value
   for (const [mark, json] of textParts(text, ENTRY_LIMITS.name)) {
-    parts.push({ key: `${key}${mark}`, text: `"${key}${mark}":${json}` })
+    parts.push({ lead: `,"${key}${mark}":`, json })
   }
 }
 
@@ -320,72 +293,69 @@ function putUpToSeq(
     readonly round: number | null
   },
 ): void {
-  put(sink, 'args_bytes', integer(draft.args_bytes))
-  putText(sink, 'args_digest', draft.args_digest)
-  putText(sink, 'client', draft.client)
-  putText(sink, 'code', draft.code)
-  put(sink, 'decision', `"${draft.decision}"`)
-  put(sink, 'duration_us', integer(draft.duration_us))
-  put(sink, 'facts', factsText(draft.facts))
+  put(sink, ',"args_bytes":', integer(draft.args_bytes))
+  putText(sink, ',"args_digest":', draft.args_digest)
+  putText(sink, ',"client":', draft.client)
+  putText(sink, ',"code":', draft.code)
+  put(sink, ',"decision":', `"${draft.decision}"`)
+  put(sink, ',"duration_us":', integer(draft.duration_us))
+  put(sink, ',"facts":', factsText(draft.facts))
   putFailures(sink, draft.failures)
-  putText(sink, 'identity', draft.identity)
-  put(sink, 'kind', `"${draft.kind}"`)
-  putText(sink, 'method', draft.method)
-  putText(sink, 'name', draft.name)
-  put(sink, 'outcome', `"${draft.outcome}"`)
-  putText(sink, 'policy', draft.policy)
-  put(sink, 'prev_sha256', `"${place.prev}"`)
-  putText(sink, 'profile', draft.profile)
-  putText(sink, 'request_id', draft.request_id, ENTRY_LIMITS.key)
-  put(sink, 'result_bytes', integer(draft.result_bytes))
-  putText(sink, 'result_digest', draft.result_digest)
-  put(sink, 'round', integer(place.round ?? (ROUNDS.has(draft.kind) ? 1 : null)))
-  putText(sink, 'rule', draft.rule, ENTRY_LIMITS.pointer)
-  putText(sink, 'segment', place.segment)
-  put(sink, 'seq', integer(place.seq))
+  putText(sink, ',"identity":', draft.identity)
+  put(sink, ',"kind":', `"${draft.kind}"`)
+  putText(sink, ',"method":', draft.method)
+  putText(sink, ',"name":', draft.name)
+  put(sink, ',"outcome":', `"${draft.outcome}"`)
+  putText(sink, ',"policy":', draft.policy)
+  put(sink, ',"prev_sha256":', `"${place.prev}"`)
+  putText(sink, ',"profile":', draft.profile)
+  putText(sink, ',"request_id":', draft.request_id, ENTRY_LIMITS.key)
+  put(sink, ',"result_bytes":', integer(draft.result_bytes))
+  putText(sink, ',"result_digest":', draft.result_digest)
+  put(sink, ',"round":', integer(place.round ?? (ROUNDS.has(draft.kind) ? 1 : null)))
+  putText(sink, ',"rule":', draft.rule, ENTRY_LIMITS.pointer)
+  putText(sink, ',"segment":', place.segment)
+  put(sink, ',"seq":', integer(place.seq))
 }
 
 /** The kinds that are about one round of a call. */
 const ROUNDS: ReadonlySet<EntryKind> = new Set<EntryKind>(['call', 'intent', 'outcome'])
 
 function putAfterHash(sink: Sink, draft: Draft): void {
-  putText(sink, 'trace', draft.trace)
-  putText(sink, 'transport', draft.transport)
-  put(sink, 'ts', integer(draft.ts))
-  put(sink, 'v', String(FORMAT_VERSION))
-  put(sink, 'verdict', `"${draft.verdict}"`)
+  putText(sink, ',"trace":', draft.trace)
+  putText(sink, ',"transport":', draft.transport)
+  put(sink, ',"ts":', integer(draft.ts))
+  put(sink, ',"v":', String(FORMAT_VERSION))
+  put(sink, ',"verdict":', `"${draft.verdict}"`)
 }
 
 function factsText(facts: Draft['facts']): string {
   if (facts === null) return 'null'
-  const sink = sinkOf([])
-  putText(sink, 'definition', facts.definition)
-  putText(sink, 'pin', facts.pin)
-  return `{${sink.out.join(',')}}`
+  const sink = sinkOf(NO_PARTS)
+  putText(sink, ',"definition":', facts.definition)
+  putText(sink, ',"pin":', facts.pin)
+  return inBraces(sink)
 }
 
 function putFailures(sink: Sink, failures: Draft['failures']): void {
+  if (failures.length === 0) return put(sink, ',"failures":', '[]')
   const texts = failures.slice(0, ENTRY_LIMITS.failures).map((failure) => {
-    const one = sinkOf([])
-    putText(one, 'field', failure.field, ENTRY_LIMITS.pointer)
-    putText(one, 'rule', failure.rule, ENTRY_LIMITS.pointer)
-    return `{${one.out.join(',')}}`
+    const one = sinkOf(NO_PARTS)
+    putText(one, ',"field":', failure.field, ENTRY_LIMITS.pointer)
+    putText(one, ',"rule":', failure.rule, ENTRY_LIMITS.pointer)
+    return inBraces(one)
   })
-  put(sink, 'failures', `[${texts.join(',')}]`)
-  if (failures.length > texts.length) put(sink, 'failures_cut', String(failures.length))
+  put(sink, ',"failures":', `[${texts.join(',')}]`)
+  if (failures.length > texts.length) put(sink, ',"failures_cut":', String(failures.length))
 }
 
-/** Adds the member and, where the text was encoded or cut, its marks. */
-function putText(
+/** Adds a member that is a text of at most `limitBytes`, and its marks. */
+const putText = (
   sink: Sink,
-  key: string,
+  lead: string,
   text: string | null,
   limitBytes: number = ENTRY_LIMITS.name,
-): void {
-  if (text === null) put(sink, key, 'null')
-  else if (text.length <= limitBytes && PLAIN.test(text)) put(sink, key, `"${text}"`)
-  else for (const [mark, json] of textParts(text, limitBytes)) put(sink, `${key}${mark}`, json)
-}
+): void => putLimited(sink, lead, text, limitBytes)
 
 function integer(value: number | null): string {
   if (value === null) return 'null'

@@ -2,6 +2,7 @@
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 
+import { formsIn } from './forms.ts'
 import { STORE_LIMITS } from './limits.ts'
 import { fromWire, type Request } from './wire.ts'
 
@@ -22,9 +23,12 @@ export type Inbox = {
 /** The queue that `port` fills. */
 export function inboxOf(port: MessagePort): Inbox {
   let queue: Waiting[] = []
+  const forms = formsIn()
   const take = (text: string): void => {
     const since = performance.now()
-    for (const request of fromWire.requests(text)) queue.push({ request, since })
+    for (const element of fromWire.requests(text)) {
+      queue.push({ request: forms.request(element), since })
+    }
   }
   return {
     take,

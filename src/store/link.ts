@@ -5,6 +5,7 @@ import { Worker } from 'node:worker_threads'
 
 import { Fault, type FaultCode } from '../fault.ts'
 import type { ClientRow } from '../ports.ts'
+import { type FormsOut, formsOut } from './forms.ts'
 import { placeOf } from './place.ts'
 import { type Promises, promisesOf } from './promises.ts'
 import {
@@ -76,6 +77,7 @@ type State = {
   readonly ears: Ears
   readonly worker: Worker
   readonly promises: Promises
+  readonly forms: FormsOut
   health: true | string
   records: boolean
   over: Fault | null
@@ -88,7 +90,8 @@ export function openLink(setup: Setup, ears: Ears): Link {
   spare = null
   const promises = promisesOf(worker)
   const well = { health: true, records: true } as const
-  const state: State = { setup, ears, worker, promises, ...well, over: null, outbox: [] }
+  const forms = formsOut()
+  const state: State = { setup, ears, worker, promises, forms, ...well, over: null, outbox: [] }
   const guard = setInterval(() => {
     if (state.over !== null) clearInterval(guard)
     else if (promises.rejectOld(HANGS) > 0) turn(state, HANGS, false)
@@ -107,7 +110,8 @@ export function openLink(setup: Setup, ears: Ears): Link {
       if (over !== null) return Promise.reject(new Fault(code, `not recorded: ${over.message}`))
       if (promises.full()) return Promise.reject(new Fault(code, `not recorded: ${TOO_MANY}`))
       const id = promises.nextId()
-      const text = JSON.stringify({ ...wish, id })
+      const request = { ...wish, id }
+      const text = request.kind === 'record' ? state.forms.text(request) : JSON.stringify(request)
       // What is asked in one turn of the event loop goes over together, but not so much that the writer
       // would wait for us and we then for it.
       if (outbox.length === 0) setImmediate(() => flush(state))

@@ -71,6 +71,8 @@ export type Request =
       readonly kind: 'record'
       readonly draft: Draft
       readonly segment: string
+      /** Under this number its draft is the form of records to come; see forms.ts. */
+      readonly form?: number
     }
   | { readonly id: number; readonly kind: 'open'; readonly work: OpenWork }
   | { readonly id: number; readonly kind: 'close'; readonly work: CloseWork }
@@ -82,6 +84,23 @@ export type Request =
       readonly client: string | null
     }
   | { readonly id: number; readonly kind: 'stop' }
+
+/** A record of a form that was sent before: what differs from one to the next, after the request's and the
+ *  form's numbers. */
+export type Filling = readonly [
+  id: number,
+  form: number,
+  ts: number,
+  request_id: string,
+  outcome: Draft['outcome'],
+  code: Draft['code'],
+  args_digest: string | null,
+  args_bytes: number | null,
+  result_digest: string | null,
+  result_bytes: number | null,
+  duration_us: number | null,
+  trace: string | null,
+]
 
 /** What became of a claim. `operation` is the key of the row in `operations`. */
 export type OpenDone =
@@ -125,6 +144,6 @@ export type Message =
 /** The texts of `postMessage` back as values. Both ends are this program, so they are not checked. */
 export const fromWire: {
   readonly setup: (text: string) => Setup
-  readonly requests: (text: string) => readonly Request[]
+  readonly requests: (text: string) => readonly (Request | Filling)[]
   readonly message: (text: string) => Message
 } = { setup: JSON.parse, requests: JSON.parse, message: JSON.parse }

@@ -6,7 +6,7 @@ import type { Writable } from 'node:stream'
  *  ends, we are gone: the servers read the same from their stdin and have a second, then SIGTERM, then
  *  SIGKILL. A group whose leader was born at another time than the one that was told is not ours: the
  *  number was used again. Where there is no /proc this cannot be seen, and is left to the size of the
- *  numbers. `$1 -gt 1`: minus one would be every process. The watcher itself runs apart from the shell
+ *  numbers. `$p -gt 1`: minus one would be every process. The watcher itself runs apart from the shell
  *  that starts it, so that who kills a tree by its parents does not find it. */
 const SCRIPT = `
 PATH=/usr/bin:/bin

@@ -97,7 +97,7 @@ const library = (protocol: string): Pick<typeof Http, 'Agent' | 'request'> =>
 
 /** Gives the socket only addresses that may be connected to: what is checked is what is connected. The name
  *  in the configuration may lead inside from the start; no other may, and it may not come to. */
-function guarded(own: string, { allowPrivate, resolve }: SiteOptions): Net.LookupFunction {
+export function guarded(own: string, { allowPrivate, resolve }: SiteOptions): Net.LookupFunction {
   let inside: boolean | null = null
   const ask: Resolve =
     resolve ??

@@ -1,59 +1,35 @@
 // THE HALL: a call walks through its stages in plain sight, and nothing is sent without a ticket.
 
+import type { Call, Client } from './call.ts'
+import { sha256 } from './canonical.ts'
+import { builtIn, type Code, type Facts, type Failure } from './decision.ts'
+import { recordAnswers, responsesOf } from './hall/asks.ts'
+import { type Ended, record } from './hall/outcome.ts'
 import {
-  type Answer,
-  type Asks,
-  type Call,
-  type Client,
-  isFailure,
-  type Responses,
-} from './call.ts'
-import { canonical, sha256 } from './canonical.ts'
-import { builtIn, type Code, type Decision, type Facts, type Failure } from './decision.ts'
-import { neutral, notKept, sourceOf } from './egress/stored.ts'
+  type Allowed,
+  blank,
+  type Doors,
+  draft,
+  FIRST,
+  type Line,
+  type Page,
+  pageOf,
+  since,
+  type Visit,
+} from './hall/page.ts'
+import { learn, visible } from './hall/pins.ts'
+import { outward, refused, withoutSending } from './hall/refuse.ts'
+import { askClient, begun, type Next, takeUp } from './hall/rounds.ts'
+import { handOver, isTaskMade, shown, taskParams } from './hall/tasks.ts'
 import { type JsonObject, object } from './json.ts'
-import { blankDraft, callDraft } from './ledger/draft.ts'
-import type { Draft, Outcome } from './ledger/entry.ts'
-import { admits, advertise, decide, firstUse, keyOf, tell } from './policy/decide.ts'
-import type { PolicySet } from './policy/set.ts'
-import type {
-  Attempt,
-  Clock,
-  Closing,
-  Digest,
-  Listed,
-  ListKind,
-  Opened,
-  Shown,
-  Store,
-  Stored,
-  Ticket,
-  Upstreams,
-  Watch,
-} from './ports.ts'
-import { codeOf, echo, refusalOf, type Reply } from './refusal.ts'
+import type { Draft } from './ledger/entry.ts'
+import { grants } from './policy/asks.ts'
+import { decide } from './policy/decide.ts'
+import type { Attempt, Intent, ListKind, Shown } from './ports.ts'
+import type { Reply } from './refusal.ts'
 
-/** Everything the hall touches. `policy` gives the set in force; `random` 32 fresh hex digits; `broken` is
- *  told of a record that failed where no caller waits any more; `views` remembers, a client and list, the
- *  digest of what was last shown, and is the hall's own. */
-export type Doors = {
-  readonly store: Store
-  readonly upstreams: Upstreams
-  readonly policy: () => PolicySet
-  readonly clock: Clock
-  readonly random: () => string
-  readonly broken: (error: unknown) => void
-  readonly views: Map<string, string>
-}
-
-/** What a call may use while it runs: where progress and logs go, and the client's wish to stop. */
-export type Line = {
-  readonly watch: Watch
-  readonly signal: AbortSignal
-  /** Asks the client what a server wants of it, on a session that can; null: the asks are the answer. Resolves
-   *  with null when the client is gone, did not answer in time, or answered inadmissibly. */
-  readonly ask: ((asks: Asks, signal: AbortSignal) => Promise<Responses | null>) | null
-}
+export type { Doors, Line } from './hall/page.ts'
+export { taskOf } from './hall/tasks.ts'
 
 /** Views remembered before all are forgotten; forgetting costs one more record a view, nothing else. */
 const MAX_VIEWS = 10_000
@@ -61,10 +37,21 @@ const MAX_VIEWS = 10_000
 const MAX_FAILURES = 20
 
 /** Decides one call, records the decision, sends it if it is allowed and records what came of it; in this
- *  order, each before the next. Rejects only with a `Fault` of the store: `not_recorded` (nothing was
- *  sent) or `outcome_not_recorded` (it was sent). */
+ *  order, each before the next. A server may ask something of the client first: then each round is decided
+ *  anew and recorded, and all are one operation. Rejects only with a `Fault` of the store: `not_recorded`
+ *  (nothing was sent) or `outcome_not_recorded` (it was sent). */
 export async function handle(call: Call, doors: Doors, line: Line): Promise<Reply> {
-  const page = pageOf(call, doors)
+  let round = takeUp(call, doors)
+  if (round === null) return refuse(pageOf(call, doors, FIRST), null, [builtIn('state_invalid')])
+  for (;;) {
+    const went = await walk(pageOf(call, doors, round), line)
+    if (went.kind !== 'next') return went
+    round = went.round
+  }
+}
+
+async function walk(page: Page, line: Line): Promise<Reply | Next> {
+  const { call, doors } = page
 
   const facts = await learn(page)
   if (facts === 'down') return refuse(page, null, [builtIn('upstream_down')])
@@ -72,13 +59,17 @@ export async function handle(call: Call, doors: Doors, line: Line): Promise<Repl
   if (decision.effect === 'deny') return refuse(page, facts, decision.failures)
   if (line.signal.aborted) return refuse(page, facts, [builtIn('cancelled')])
 
+  if (page.round.answers.length > 0) await recordAnswers(page, operationOf(page))
   const opened = await doors.store.open(intent(page, decision, facts))
   if (opened.kind !== 'ticket') return withoutSending(page, opened)
 
-  const made = await doors.upstreams.attempt(opened.ticket, send(page, decision, line))
-  const attempt = made.kind === 'asks' ? unasked(page, made) : made
-  await record(page, opened.ticket, attempt, { key: decision.key, signal: line.signal })
-  return line.signal.aborted ? { kind: 'silent' } : outward(page, attempt)
+  const visit: Visit = { page, decision, ticket: opened.ticket, line }
+  const attempt = await send(visit)
+  if (attempt.kind === 'asks') return askClient(visit, attempt)
+  const reply = await (isTaskMade(attempt) ? handOver(visit, attempt) : release(visit, attempt))
+  if (!line.signal.aborted) return reply
+  if (call.method === 'resources/subscribe' && attempt.kind === 'answered') unsubscribe(call, doors)
+  return { kind: 'silent' }
 }
 
 /** What this client may see of one kind: the items of every upstream that could be allowed, in the order
@@ -92,15 +83,15 @@ export async function list(
   const set = doors.policy()
   const { names } = doors.upstreams
   const lists = await Promise.all(names.map((name) => doors.upstreams.list(name, kind)))
-  const shown: Shown[] = []
+  const items: Shown[] = []
   for (const [at, upstream] of names.entries()) {
     const listed = lists[at]
     if (listed !== undefined)
-      shown.push(...(await visible({ client, set, doors }, kind, upstream, listed)))
+      items.push(...(await visible({ client, set, doors }, kind, upstream, listed)))
   }
-  const text = shown.map((one) => `${one.upstream} ${one.definition.hash}`).join('\n')
-  await recordView(doors, client, { method: LIST_METHODS[kind], text, items: shown.length })
-  return { shown, complete: lists.every((listed) => listed.complete) }
+  const text = items.map((one) => `${one.upstream} ${one.definition.hash}`).join('\n')
+  await recordView(doors, client, { method: LIST_METHODS[kind], text, items: items.length })
+  return { shown: items, complete: lists.every((listed) => listed.complete) }
 }
 
 /** Writes the record of a view (list, discover, initialize) when it is not the one last shown to this
@@ -165,95 +156,12 @@ export async function recordCounts(
   await doors.store.append({ ...blank(doors, client), kind: 'count', transport, more: counts })
 }
 
-/** A call with what stays the same while it walks. */
-type Page = {
-  readonly call: Call
-  readonly set: PolicySet
-  readonly args: Digest
-  readonly doors: Doors
-}
-
-type Allowed = Extract<Decision, { readonly effect: 'allow' }>
-
 const LIST_METHODS = {
   tools: 'tools/list',
   prompts: 'prompts/list',
   resources: 'resources/list',
   templates: 'resources/templates/list',
 } as const satisfies Record<ListKind, string>
-
-const NOTHING: Facts = { definition: null, pin: 'none' }
-// Stage 1. A name that is not allowed never makes us ask the server: neither its list nor our timing
-// tells a hidden name from an unknown one.
-async function learn({ call, set, doors }: Page): Promise<Facts | 'down'> {
-  const { target, client } = call
-  if (call.method !== 'tools/call' || target === null) return NOTHING
-  if (admits(set, client, target) !== null) return NOTHING
-  const definition = await doors.upstreams.definition(target.upstream, target.name)
-  if (definition === 'down') return 'down'
-  if (definition === 'absent') return NOTHING
-  const pin = await settle({ client, set, doors }, target.upstream, definition)
-  return { definition, pin }
-}
-
-type Desk = { readonly client: Client; readonly set: PolicySet; readonly doors: Doors }
-
-/** The pin's state for this definition, after remembering it when it is new or changed. */
-async function settle(
-  desk: Desk,
-  upstream: string,
-  definition: Shown['definition'],
-): Promise<Facts['pin']> {
-  const { pin, news } = pinOf(desk, upstream, definition)
-  if (news === null) return pin
-  await desk.doors.store.pin([news], desk.client.name)
-  return holds(desk, news) ? pin : 'changed'
-}
-
-// What was known may be a second old: another process may have pinned another definition meanwhile.
-const holds = ({ doors }: Desk, { tool, definition, state }: News): boolean =>
-  state === 'waits' || doors.store.pins().get(tool)?.hash === definition.hash
-
-type News = Parameters<Store['pin']>[0][number]
-/** What is known of a definition, and what of it the ledger does not know yet. */
-function pinOf(
-  { client, set, doors }: Desk,
-  upstream: string,
-  definition: Shown['definition'],
-): { readonly pin: Facts['pin']; readonly news: News | null } {
-  const tool = `${upstream}/${definition.name}`
-  const known = doors.store.pins().get(tool)
-  if (known?.hash === definition.hash) return { pin: 'approved', news: null }
-  const state = known === undefined ? firstUse(set, client, tool) : 'waits'
-  const news = known?.waiting === definition.hash ? null : { tool, definition, state }
-  if (state === 'approved') return { pin: 'new', news }
-  return { pin: known === undefined || known.hash === null ? 'waits' : 'changed', news }
-}
-
-async function visible(
-  desk: Desk,
-  kind: ListKind,
-  upstream: string,
-  listed: Listed,
-): Promise<readonly Shown[]> {
-  const { client, set, doors } = desk
-  const target = kind === 'tools' ? 'tool' : kind === 'prompts' ? 'prompt' : 'resource'
-  const allowed = listed.items.filter(
-    ({ name }) => admits(set, client, { kind: target, upstream, name }) === null,
-  )
-  if (kind !== 'tools') return allowed.map((definition) => ({ upstream, definition }))
-  const pins = allowed.map((definition) => pinOf(desk, upstream, definition))
-  const news = pins.flatMap((one) => one.news ?? [])
-  if (news.length > 0) await doors.store.pin(news, client.name)
-  const shown: Shown[] = []
-  for (const [at, definition] of allowed.entries()) {
-    const { pin, news: fresh } = pins[at] ?? { pin: 'none', news: null }
-    if ((pin !== 'approved' && pin !== 'new') || (fresh !== null && !holds(desk, fresh))) continue
-    const value = advertise(set, client, upstream, definition)
-    shown.push({ upstream, definition: { ...definition, value } })
-  }
-  return shown
-}
 
 // Stage 2, the other exit: a denial is in the ledger before the agent hears of it.
 async function refuse(
@@ -269,14 +177,20 @@ async function refuse(
     code: first.code,
     rule: first.rule,
     failures: failures.slice(0, MAX_FAILURES).map(({ rule, field }) => ({ rule, field })),
-    duration_us: page.doors.clock.nowUs() - page.call.receivedUs,
+    duration_us: since(page),
   })
+  // What has passed the gate once and does not any more must not wait behind it.
+  const { parked } = page.round
+  if (parked !== null && !PASSING.has(first.code)) page.doors.upstreams.drop(parked, first.code)
   return first.code === 'cancelled' ? { kind: 'silent' } : refused(page, first)
 }
 
+/** Denials that say nothing of the call: the client may come again. */
+const PASSING: ReadonlySet<Code> = new Set<Code>(['upstream_down', 'cancelled'])
+
 // Stage 3.
-function intent(page: Page, decision: Allowed, facts: Facts): Parameters<Store['open']>[0] {
-  const { call, doors, args } = page
+function intent(page: Page, decision: Allowed, facts: Facts): Intent {
+  const { call, doors, args, round } = page
   return {
     operation: doors.random(),
     draft: {
@@ -286,7 +200,7 @@ function intent(page: Page, decision: Allowed, facts: Facts): Parameters<Store['
       decision: 'allow',
       outcome: 'pending',
       rule: decision.rule,
-      duration_us: doors.clock.nowUs() - call.receivedUs,
+      duration_us: since(page),
     },
     does: decision.does,
     upstream: call.target?.upstream ?? '',
@@ -296,51 +210,43 @@ function intent(page: Page, decision: Allowed, facts: Facts): Parameters<Store['
     honoured: decision.honoured,
     args,
     pin: facts.definition?.hash ?? null,
-    continues: null,
-    round: 1,
+    continues: round.operation,
+    round: round.number,
   }
 }
 
-const withoutSending = (page: Page, opened: Exclude<Opened, { kind: 'ticket' }>): Reply =>
-  opened.kind === 'replayed'
-    ? replayed(page, opened.stored)
-    : refused(page, builtIn(STOPPED[opened.kind]))
+const operationOf = ({ call, round }: Page): string => round.operation ?? call.task?.operation ?? ''
 
-const STOPPED = {
-  busy: 'busy',
-  conflict: 'key_conflict',
-  unknown: 'outcome_unknown',
-  expired: 'key_expired',
-  withheld: 'definition_changed',
-  ended: 'state_invalid',
-  revoked: 'client_revoked',
-} as const satisfies Record<Exclude<Opened['kind'], 'ticket' | 'replayed'>, Code>
-
-const replayed = ({ call }: Page, stored: Stored): Reply => ({
-  kind: 'answered',
-  answer: stored.answer ?? notKept(echo(call), stored),
-  replayed: true,
-})
-
-// Stage 4: what is sent is written anew from the value that was decided on.
-function send({ call }: Page, decision: Allowed, line: Line): Parameters<Upstreams['attempt']>[1] {
+// Stage 4: what is sent is written anew from the value that was decided on. A call that waits here is gone on
+// with; that it does not any more says nothing of what it did.
+async function send({ page, decision, ticket, line }: Visit): Promise<Attempt> {
+  const { call, doors, round } = page
+  const { watch, signal } = line
+  const responses = responsesOf(round.answers)
+  if (round.parked !== null) {
+    const came = await doors.upstreams.resume(ticket, round.parked, { responses, watch, signal })
+    return came.kind === 'unsent' ? begun(came) : came
+  }
   const { target } = call
   if (target === null) throw new TypeError('an allowed call names a target')
-  const params =
-    call.method === 'tools/call' || call.method === 'prompts/get'
-      ? { ...call.params, name: target.name, ...argumentsOf(call, decision) }
-      : call.params
-  return {
+  return doors.upstreams.attempt(ticket, {
     method: call.method,
     target,
-    params: object(params),
+    params: paramsOf(page, target.name, decision),
     client: call.client.name,
-    capabilities: object({}),
-    retry: null,
-    headers: {},
-    watch: line.watch,
-    signal: line.signal,
-  }
+    capabilities: grants(page.set, call.client, call.capabilities),
+    retry: round.number === 1 ? null : { state: round.state, responses },
+    headers: call.headers ?? {},
+    watch,
+    signal,
+  })
+}
+
+function paramsOf({ call, round }: Page, name: string, decision: Allowed): JsonObject {
+  if (call.task !== null) return taskParams(call, round.answers)
+  return call.method === 'tools/call' || call.method === 'prompts/get'
+    ? object({ ...call.params, name, ...argumentsOf(call, decision) })
+    : call.params
 }
 
 const argumentsOf = (call: Call, decision: Allowed): { readonly arguments?: JsonObject } =>
@@ -348,83 +254,20 @@ const argumentsOf = (call: Call, decision: Allowed): { readonly arguments?: Json
     ? {}
     : { arguments: decision.args }
 
-type Ended = Exclude<Attempt, { readonly kind: 'asks' }>
-
-/** What a server asks of the client is refused, and the server told so. */
-function unasked({ doors }: Page, made: Extract<Attempt, { readonly kind: 'asks' }>): Ended {
-  if (made.parked !== null) doors.upstreams.drop(made.parked, 'ask_denied')
-  return { kind: 'unknown', code: 'not_bridged', why: 'it asks the client', late: null }
+// Stages 6 and 7: the outcome is in the ledger before anything goes back.
+async function release(visit: Visit, attempt: Ended): Promise<Reply> {
+  await record(visit, attempt)
+  return visit.page.call.task === null ? outward(visit.page, attempt) : shown(visit, attempt)
 }
 
-// Stage 7. An answer that comes after its outcome was recorded as unknown is recorded too.
-async function record(
-  page: Page,
-  ticket: Ticket,
-  attempt: Ended,
-  held: { readonly key: string | null; readonly signal: AbortSignal },
-): Promise<void> {
-  const { store, broken } = page.doors
-  await store.close(ticket, closing(page, ticket, attempt, held))
-  if (attempt.kind !== 'unknown' || attempt.late === null) return
-  attempt.late
-    .then((answer) =>
-      store.close(ticket, closing(page, ticket, { kind: 'answered', answer }, held)),
-    )
-    .catch(broken)
+/** Its client is gone and will not end what it never heard of. */
+function unsubscribe({ target, client }: Call, { upstreams }: Doors): void {
+  if (target !== null) upstreams.release(target.upstream, target.name, client.name)
 }
-
-function closing(
-  page: Page,
-  ticket: Ticket,
-  attempt: Ended,
-  held: { readonly key: string | null; readonly signal: AbortSignal },
-): Closing {
-  const nowUs = page.doors.clock.nowUs()
-  const times = { durationUs: nowUs - page.call.receivedUs, nowUs }
-  const cancelled = held.signal.aborted ? ('cancelled' as const) : null
-  if (attempt.kind !== 'answered') {
-    const code = cancelled ?? attempt.code
-    return { outcome: attempt.kind, awaits: null, code, answer: null, store: null, ...times }
-  }
-  const { answer } = attempt
-  const digest = page.doors.store.digest(sourceOf(answer))
-  const outcome = outcomeOf(ticket, answer)
-  const kept = held.key === null || ticket.does === 'read' ? null : neutral(answer)
-  return { outcome, awaits: null, code: cancelled, answer: digest, store: kept, ...times }
-}
-
-function outcomeOf(ticket: Ticket, answer: Answer): Outcome {
-  if (isFailure(answer)) return 'failed'
-  if (ticket.does === 'read') return 'observed'
-  return ticket.does === 'undeclared' ? 'answered' : 'committed'
-}
-
-function outward(page: Page, attempt: Ended): Reply {
-  if (attempt.kind === 'answered') {
-    return { kind: 'answered', answer: attempt.answer, replayed: false }
-  }
-  return refused(page, builtIn(codeOf(attempt)))
-}
-
-const refused = (page: Page, failure: Failure): Reply =>
-  refusalOf(page.call, failure, tell(page.set, failure))
 
 /** The refusal of a call that was not taken up at all: it has been recorded when this resolves. */
 export const turnAway = (
   call: Call,
   code: 'too_many_calls' | 'draining',
   doors: Doors,
-): Promise<Reply> => refuse(pageOf(call, doors), null, [builtIn(code)])
-
-const pageOf = (call: Call, doors: Doors): Page => ({
-  call,
-  set: doors.policy(),
-  args: doors.store.digest(canonical(call.args)),
-  doors,
-})
-
-const draft = ({ call, set, args, doors }: Page, facts: Facts | null): Draft =>
-  callDraft(call, { args, facts, key: keyOf(set, call), blank: blank(doors, call.client) })
-
-const blank = (doors: Doors, client: Client): Draft =>
-  blankDraft(client, { ts: doors.clock.nowUs(), policy: doors.policy().digest })
+): Promise<Reply> => refuse(pageOf(call, doors, FIRST), null, [builtIn(code)])

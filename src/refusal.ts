@@ -2,21 +2,26 @@
 
 import type { Answer, Asks, Call } from './call.ts'
 import type { Code, Failure, Refusal } from './decision.ts'
+import type { JsonObject } from './json.ts'
 
 /** What the caller gets. refused: `as` error = a JSON-RPC error with `rpc`, result = `isError`; silent:
  *  the client cancelled and gets nothing; asks: the server wants something of the client first, which sends
  *  the call again with the answers and with `state`, a token that only this ledger opens. */
 export type Reply =
   | { readonly kind: 'answered'; readonly answer: Answer; readonly replayed: boolean }
-  | {
-      readonly kind: 'refused'
-      readonly as: 'error' | 'result'
-      readonly rpc: number
-      readonly refusal: Refusal
-      readonly sentence: string
-    }
+  | Refused
   | { readonly kind: 'asks'; readonly asks: Asks; readonly state: string }
   | { readonly kind: 'silent' }
+
+/** A reply that refuses. `data`: further members of the error's `data`. */
+export type Refused = {
+  readonly kind: 'refused'
+  readonly as: 'error' | 'result'
+  readonly rpc: number
+  readonly refusal: Refusal
+  readonly sentence: string
+  readonly data?: JsonObject
+}
 
 /** Names are echoed in refusals up to this many characters. */
 const ECHO_CHARACTERS = 128
@@ -47,21 +52,30 @@ const ERRORS: ReadonlySet<Code> = new Set<Code>([
 ])
 const INVALID_PARAMS = -32602
 const INTERNAL_ERROR = -32603
+/** Of revision 2026-07-28 only; the door tells an older client otherwise. */
+const MISSING_CAPABILITY = -32021
 
 /** The reply for a denied or failed call. `failure` is exact and stays inside; `refusal` is what policy lets
  *  the agent know of it. */
-export function refusalOf(call: Call, failure: Failure, refusal: Refusal): Reply {
+export function refusalOf(call: Call, failure: Failure, refusal: Refusal): Refused {
   const denial = ERRORS.has(refusal.code)
   return {
     kind: 'refused',
     as: denial || call.method !== 'tools/call' ? 'error' : 'result',
-    rpc: denial ? INVALID_PARAMS : INTERNAL_ERROR,
+    rpc: rpcOf(refusal.code),
     refusal,
     sentence: sentence(call, failure, refusal),
   }
 }
 
+function rpcOf(code: Code): number {
+  if (code === 'capability_missing') return MISSING_CAPABILITY
+  return ERRORS.has(code) ? INVALID_PARAMS : INTERNAL_ERROR
+}
+
 function sentence(call: Call, failure: Failure, refusal: Refusal): string {
+  // One wording for a task that is unknown, past its time, another's, or of a tool that is not allowed.
+  if (call.method.startsWith('tasks/') && ERRORS.has(refusal.code)) return 'unknown task'
   const told = SENTENCES[refusal.code](echo(call), failure.field ?? '')
   return refusal.message === undefined ? told : `${told}: ${refusal.message}`
 }
@@ -120,7 +134,7 @@ const SENTENCES: Readonly<Record<Code, (name: string, field: string) => string>>
 }
 
 /** The refusal of a call that the store could not record; `code` is the fault's. */
-export const unrecorded = (code: 'not_recorded' | 'outcome_not_recorded'): Reply => ({
+export const unrecorded = (code: 'not_recorded' | 'outcome_not_recorded'): Refused => ({
   kind: 'refused',
   as: 'error',
   rpc: INTERNAL_ERROR,

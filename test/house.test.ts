@@ -37,7 +37,12 @@ const WALLS: Readonly<Record<string, Sees>> = {
   'json.ts': { files: threshold, rooms: [], packages: NOTHING },
   'ports.ts': { files: [...threshold, 'ledger/entry.ts'], rooms: [], packages: NOTHING },
   'refusal.ts': { files: threshold, rooms: [], packages: NOTHING },
-  'gateway.ts': { files: [...threshold, 'refusal.ts'], rooms: QUIET, packages: NOTHING },
+  'gateway.ts': {
+    files: [...threshold, 'refusal.ts'],
+    rooms: ['hall', ...QUIET],
+    packages: NOTHING,
+  },
+  hall: { files: [...threshold, 'refusal.ts'], rooms: QUIET, packages: NOTHING },
   policy: {
     files: threshold,
     rooms: [],
@@ -142,6 +147,7 @@ const PLANTS: readonly (readonly [file: string, ...wrong: string[]])[] = [
   ['src/refusal.ts', './gateway.ts', './policy/decide.ts'],
   ['src/ports.ts', './policy/set.ts', './store/sqlite.ts'],
   ['src/gateway.ts', './store/sqlite.ts', './mcp/front.ts', './sdk/gate.ts', 'node:crypto', 'ajv'],
+  ['src/hall/plant.ts', '../gateway.ts', '../store/sqlite.ts', '../mcp/front.ts', 'node:crypto'],
   ['src/policy/plant.ts', '../ledger/entry.ts', '../gateway.ts', '../store/a.ts', 'node:fs', 'zod'],
   ['src/ledger/plant.ts', '../policy/set.ts', '../gateway.ts', 'node:fs', 'ajv', './../mcp/a.ts'],
   ['src/effect/plant.ts', '../policy/set.ts', '../ledger/entry.ts', 'node:net'],

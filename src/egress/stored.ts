@@ -22,7 +22,9 @@ export function sourceOf(answer: Answer): string {
 /** `{"result":...}` or `{"error":...}` without the members that belong to one era only. */
 export function neutral(answer: Answer): string {
   if (answer.kind === 'error') return `{"error":${sourceOf(answer)}}`
-  if (answer.era === 'legacy') return `{"result":${sourceOf(answer)}}`
+  // What names a task is no result yet: all of it is the handle.
+  const isTask = answer.value['resultType'] === 'task'
+  if (answer.era === 'legacy' || isTask) return `{"result":${sourceOf(answer)}}`
   const { resultType: _type, ttlMs: _ttl, cacheScope: _scope, ...rest } = answer.value
   return `{"result":${writeJson(object(rest))}}`
 }

@@ -32,7 +32,8 @@ export const callDraft = (
   ts: call.receivedUs,
   request_id: known.key ?? 'missing',
   method: call.method,
-  name: call.asked,
+  // A task's name is a token of ours: no token is in the log.
+  name: isOfTask(call) ? (call.target?.name ?? '') : call.asked,
   transport: call.transport,
   args_digest: known.args.digest,
   args_bytes: known.args.bytes,
@@ -44,12 +45,16 @@ export const callDraft = (
   more: whither(call),
 })
 
+const isOfTask = ({ method }: Call): boolean => method.startsWith('tasks/')
+
 /** The target where the asked name alone does not tell it, and the attributes that rules may have read. */
-function whither({ asked, target, client }: Call): Draft['more'] {
+function whither(call: Call): Draft['more'] {
+  const { asked, target, client } = call
   const { attributes } = client
   const told =
     Object.keys(attributes).length === 0 ? {} : { attributes: canonical({ ...attributes }) }
   if (target === null) return told
   const { upstream, name } = target
+  if (isOfTask(call)) return { ...told, upstream, task_operation: call.task?.operation ?? '' }
   return asked === name ? { ...told, upstream } : { ...told, upstream, target: name }
 }

@@ -53,7 +53,11 @@ export function refusedText(
   if (given.as === 'result') return said(resultText(id, refusalResult(face, sentence, refusal)))
   const isHop = HOP_CODES.has(given.rpc)
   const code = isHop && face.era === 'legacy' ? RPC.internal : given.rpc
-  const text = errorText(id, { code, message: sentence, data: refusalData(refusal, more) })
+  const text = errorText(id, {
+    code,
+    message: sentence,
+    data: refusalData(refusal, object({ ...more, ...given.data })),
+  })
   return { text, status: isHop && face.era === 'modern' ? STATUS.request : STATUS.ok }
 }
 

@@ -22,6 +22,11 @@ export function decide(call: Call, set: PolicySet, facts: Facts): Decision {
   const profile = set.profiles.get(client.profile)
   if (profile === undefined) return deny([failure('client_unknown', 'client')])
   const rule = entryOf(set, profile, target)
+  // What asks for a task only looks; what answers or ends it is one more send to its server.
+  if (call.method.startsWith('tasks/')) {
+    const does = call.method === 'tasks/get' ? 'read' : 'undeclared'
+    return { effect: 'allow', rule, does, args: call.args, key: null, honoured: false }
+  }
   if (target.kind !== 'tool') {
     return { effect: 'allow', rule, does: 'read', args: call.args, key: null, honoured: false }
   }
@@ -125,7 +130,7 @@ export function declared(
 /** The idempotency key that a call brings, for its record: null when it brings none, or one that is no
  *  key. */
 export function keyOf(set: PolicySet, call: Call): string | null {
-  if (call.target?.kind !== 'tool') return null
+  if (call.method !== 'tools/call' || call.target?.kind !== 'tool') return null
   const contract = set.tools.get(nameOf(set, call.target))
   const view = contract?.key?.at === undefined ? null : viewOf(call.args)
   const found = keyText(contract?.key ?? null, view, call.key)
@@ -160,7 +165,7 @@ const deny = (failures: readonly [Failure, ...Failure[]]): Decision => ({
 })
 
 function unlisted(call: Call): Code {
-  if (call.method === 'tools/call') return 'tool_unknown'
+  if (call.method === 'tools/call' || call.method.startsWith('tasks/')) return 'tool_unknown'
   if (call.method === 'resources/read' || call.method === 'resources/subscribe')
     return 'resource_denied'
   if (call.method === 'prompts/get') return 'prompt_denied'

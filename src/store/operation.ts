@@ -123,8 +123,8 @@ function stepBack(book: Book, row: Operation, work: CloseWork): More {
   return { ...changed, awaits: 'input' }
 }
 
-/** Writes the row; the members that its record carries. */
-// The digest of the row is in the log: without a salt a short stored answer could be guessed from it.
+/** Writes the row; the members that its record carries. The digest of the row is in the log: without a new
+ *  salt a short stored answer could be guessed from it. */
 export function write(book: Book, row: Operation): More {
   return { ...book.put('operations', { ...row, salt: randomBytes(SALT_BYTES).toString('hex') }) }
 }

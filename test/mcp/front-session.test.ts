@@ -360,11 +360,14 @@ test('prompts, resources, templates and completions pass under policy', async (t
 
 test('what a server asks of clients is refused cleanly', async (t) => {
   const desk = await open(t, { profile: { allow: ['up/input', 'up/task', 'up/refuse'] } })
-  for (const name of ['input', 'task']) {
+  for (const [name, code] of [
+    ['input', 'ask_denied'],
+    ['task', 'answer_refused'],
+  ] as const) {
     const answer = await desk.modern('tools/call', call(name))
     assert.equal(answer.result?.['isError'], true)
     assert.equal(answer.result?.['resultType'], 'complete')
-    assert.match(JSON.stringify(answer.result?.['_meta']), /"code":"not_bridged"/)
+    assert.match(JSON.stringify(answer.result?.['_meta']), new RegExp(`"code":"${code}"`))
   }
 })
 

@@ -1,0 +1,43 @@
+// What a caller is told of a call that was not answered.
+
+import { builtIn, type Code, type Failure } from '../decision.ts'
+import { notKept } from '../egress/stored.ts'
+import { tell } from '../policy/decide.ts'
+import type { Opened, Stored } from '../ports.ts'
+import { codeOf, echo, refusalOf, type Refused, type Reply } from '../refusal.ts'
+import type { Ended } from './outcome.ts'
+import type { Page } from './page.ts'
+
+/** The refusal of a call, in the words of its policy. */
+export const refused = (page: Page, failure: Failure): Refused =>
+  refusalOf(page.call, failure, tell(page.set, failure))
+
+/** The reply to a call that was allowed and not sent. */
+export const withoutSending = (page: Page, opened: Exclude<Opened, { kind: 'ticket' }>): Reply =>
+  opened.kind === 'replayed'
+    ? replayed(page, opened.stored)
+    : refused(page, builtIn(STOPPED[opened.kind]))
+
+const STOPPED = {
+  busy: 'busy',
+  conflict: 'key_conflict',
+  unknown: 'outcome_unknown',
+  expired: 'key_expired',
+  withheld: 'definition_changed',
+  ended: 'state_invalid',
+  revoked: 'client_revoked',
+} as const satisfies Record<Exclude<Opened['kind'], 'ticket' | 'replayed'>, Code>
+
+const replayed = ({ call }: Page, stored: Stored): Reply => ({
+  kind: 'answered',
+  answer: stored.answer ?? notKept(echo(call), stored),
+  replayed: true,
+})
+
+/** The reply to a call that was sent. */
+export function outward(page: Page, attempt: Ended): Reply {
+  if (attempt.kind === 'answered') {
+    return { kind: 'answered', answer: attempt.answer, replayed: false }
+  }
+  return refused(page, builtIn(codeOf(attempt)))
+}

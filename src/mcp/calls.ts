@@ -1,6 +1,7 @@
 // A request as a call: what it names, where that leads, under which key. Nothing here decides.
 
 import type { Call, Era, Method, Responses, Retry, Target, Transport } from '../call.ts'
+import { taskOf } from '../gateway.ts'
 import { isObject, type Json, type JsonObject, object } from '../json.ts'
 import { type Face, LOG_LEVEL, metaOf } from './era.ts'
 import type { Request } from './message.ts'
@@ -18,8 +19,10 @@ const SHARED: readonly Method[] = [
   'prompts/get',
   'completion/complete',
 ]
+const URI_METHODS: ReadonlySet<Method> = new Set(['resources/read', 'resources/subscribe'])
+const TASK_METHODS: ReadonlySet<Method> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel'])
 const CALLS: Readonly<Record<Era, ReadonlySet<string>>> = {
-  modern: new Set<Method>([...SHARED, 'tasks/get', 'tasks/update', 'tasks/cancel']),
+  modern: new Set<Method>([...SHARED, ...TASK_METHODS]),
   legacy: new Set<Method>([...SHARED, 'resources/subscribe']),
 }
 /** The methods that may be made again with answers to what their server asked. */
@@ -51,7 +54,7 @@ export async function readCall(
   },
 ): Promise<CallRead> {
   const { face } = place
-  const rounds = readRetry(params ?? object({}), method, face.era)
+  const rounds = readRounds(params ?? object({}), method, face.era)
   if (rounds.kind === 'invalid') return rounds
   const { params: known, retry } = rounds
   const wish = readWish(method, known)
@@ -61,25 +64,20 @@ export async function readCall(
   if (key !== null && typeof key !== 'string') {
     return invalid('key', 'params._meta["eclusa/key"] must be a string')
   }
-  const { desk } = place
-  const route =
-    wish.thing === 'resource'
-      ? await place.routes.target(asked, desk)
-      : await resolve(asked, wish.thing, desk)
-  const target = targetOf(route)
+  const { target, task, ambiguous } = await find(wish, place)
   return {
     kind: 'call',
-    ambiguous: route === 'ambiguous',
+    ambiguous,
     call: {
       method,
-      client: desk.client,
+      client: place.desk.client,
       asked,
       target,
       args,
       params: withLevel(withReference(known, method, target), place.level),
       capabilities: face.capabilities,
       retry,
-      task: null,
+      task,
       key,
       transport: place.transport,
       trace: traceOf(known),
@@ -88,27 +86,54 @@ export async function readCall(
   }
 }
 
+/** Where a wish leads. A task that is not this client's leads nowhere, as one that never was. */
+async function find(
+  { thing, asked }: Extract<Wish, { readonly kind: 'wish' }>,
+  { desk, routes }: { readonly desk: Desk; readonly routes: Routes },
+): Promise<Pick<Call, 'target' | 'task'> & { readonly ambiguous: boolean }> {
+  if (thing === 'task') {
+    const found = taskOf(asked, desk.client, desk.doors)
+    return { target: found?.target ?? null, task: found?.task ?? null, ambiguous: false }
+  }
+  const route =
+    thing === 'resource' ? await routes.target(asked, desk) : await resolve(asked, thing, desk)
+  return { target: targetOf(route), task: null, ambiguous: route === 'ambiguous' }
+}
+
 type Rounds =
   | { readonly kind: 'rounds'; readonly params: JsonObject; readonly retry: Retry | null }
   | Extract<CallRead, { readonly kind: 'invalid' }>
 
 /** The marks of a later round, and the params without them: they go on only by the hall's own hand. */
-function readRetry(params: JsonObject, method: Method, era: Era): Rounds {
-  const { inputResponses: given, requestState: state, ...rest } = params
-  if (given === undefined && state === undefined) return { kind: 'rounds', params, retry: null }
+function readRounds(params: JsonObject, method: Method, era: Era): Rounds {
+  const { inputResponses, requestState, ...rest } = params
+  if (!hasRetry(params)) return { kind: 'rounds', params, retry: null }
   // To a legacy client the two names say nothing; a modern server must not take them for ours.
   if (era === 'legacy') return { kind: 'rounds', params: object(rest), retry: null }
-  if (!ROUNDS.has(method)) return invalid('retry', NO_ROUNDS)
+  if (ROUNDS.has(method)) {
+    const retry = readRetry(inputResponses, requestState)
+    return 'kind' in retry ? retry : { kind: 'rounds', params: object(rest), retry }
+  }
+  if (method !== 'tasks/update' || requestState !== undefined) return invalid('retry', NO_ROUNDS)
+  // There the answers are the arguments of the method itself.
+  return readResponses(inputResponses) === null
+    ? invalid('input_responses', WRONG_RESPONSES)
+    : { kind: 'rounds', params, retry: null }
+}
+
+function readRetry(
+  given: Json | undefined,
+  state: Json | undefined,
+): Retry | Extract<CallRead, { readonly kind: 'invalid' }> {
   if (state !== undefined && typeof state !== 'string') {
     return invalid('request_state', 'params.requestState must be the string that was given')
   }
   const responses: Responses | null = given === undefined ? {} : readResponses(given)
-  if (responses === null) {
-    return invalid('input_responses', 'params.inputResponses must be an object of result objects')
-  }
-  return { kind: 'rounds', params: object(rest), retry: { state: state ?? null, responses } }
+  if (responses === null) return invalid('input_responses', WRONG_RESPONSES)
+  return { state: state ?? null, responses }
 }
 
+const WRONG_RESPONSES = 'params.inputResponses must be an object of result objects'
 /** Told of a method that knows no rounds. */
 export const NO_ROUNDS: string =
   'params.inputResponses and params.requestState belong to tools/call, prompts/get and resources/read only'
@@ -118,7 +143,7 @@ export const hasRetry = (params: JsonObject | null): boolean =>
   RETRY_MEMBERS.some((name) => params?.[name] !== undefined)
 
 /** The answers by key, or null when one of them is no object. */
-export function readResponses(given: Json): Responses | null {
+function readResponses(given: Json | undefined): Responses | null {
   if (!isObject(given)) return null
   const pairs = Object.entries(given).filter((pair): pair is [string, JsonObject] =>
     isObject(pair[1]),
@@ -129,7 +154,7 @@ export function readResponses(given: Json): Responses | null {
 type Wish =
   | {
       readonly kind: 'wish'
-      readonly thing: Target['kind']
+      readonly thing: Target['kind'] | 'task'
       readonly asked: string
       readonly args: JsonObject
     }
@@ -137,7 +162,8 @@ type Wish =
 
 function readWish(method: Method, params: JsonObject): Wish {
   if (method === 'completion/complete') return readCompletion(params)
-  const isRead = method === 'resources/read' || method === 'resources/subscribe'
+  if (TASK_METHODS.has(method)) return readTask(params)
+  const isRead = URI_METHODS.has(method)
   const field = isRead ? 'uri' : 'name'
   const asked = params[field]
   if (typeof asked !== 'string' || asked === '') {
@@ -149,6 +175,11 @@ function readWish(method: Method, params: JsonObject): Wish {
   }
   const thing = isRead ? 'resource' : method === 'prompts/get' ? 'prompt' : 'tool'
   return { kind: 'wish', thing, asked, args: args ?? object({}) }
+}
+
+function readTask({ taskId }: JsonObject): Wish {
+  if (!isText(taskId)) return invalid('task', 'params.taskId must be a string that is not empty')
+  return { kind: 'wish', thing: 'task', asked: taskId, args: object({}) }
 }
 
 function readCompletion(params: JsonObject): Wish {

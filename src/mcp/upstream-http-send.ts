@@ -162,7 +162,8 @@ function begin(state: State, to: URL): void {
   )
   state.request = request
   request.once('socket', (socket) => {
-    if (!socket.connecting) return hand(state)
+    // One that failed at once is not connecting any more, and was never connected.
+    if (request.reusedSocket || (!socket.connecting && !socket.destroyed)) return hand(state)
     const timer = setTimeout(() => request.destroy(new Error(TOO_SLOW)), CONNECT_MS)
     // Over TLS nothing of the request is written before the server has proved who it is.
     socket.once(to.protocol === 'https:' ? 'secureConnect' : 'connect', () => {

@@ -87,10 +87,9 @@ function open(state: State): void {
       event({ event, data, id }) {
         if (id !== null) state.lastId = PRINTABLE.test(id) ? id : null
         if (data.length === 0 || (event !== '' && event !== 'message')) return
-        if (ground.flood.closed(data)) {
-          ground.counts.flood++
-          state.sending?.hold(HOLD_MS)
-        } else hear(state, data)
+        if (!ground.flood.closed(data)) return hear(state, data)
+        ground.counts.flood++
+        state.sending?.hold(HOLD_MS)
       },
       end() {
         if (!state.stopped) ended(state, head)

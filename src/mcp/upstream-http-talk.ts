@@ -55,8 +55,9 @@ const RESUME_MS = 1000
 const MAX_RESUME_MS = 30_000
 /** Attempts in a row that bring nothing. */
 const MAX_RESUMES = 5
-/** How long a server that floods us is not read. */
+/** How long a server that floods us is not read, after so many bytes that were dropped. */
 const HOLD_MS = 200
+const DROP_BYTES = 8 * 1024 * 1024
 /** What goes back as a header. */
 const PRINTABLE = /^[\u0020-\u007e]{1,1024}$/
 
@@ -70,6 +71,7 @@ type State = {
   lastId: string | null
   retryMs: number
   resumes: number
+  dropped: number
   timer: NodeJS.Timeout | undefined
 }
 
@@ -85,6 +87,7 @@ export function talk(ground: Ground, { body, ...message }: Message, ears: TalkEa
     lastId: null,
     retryMs: RESUME_MS,
     resumes: 0,
+    dropped: 0,
     timer: undefined,
   }
   post(state, body)
@@ -140,8 +143,7 @@ function heardEvent(state: State, { event, data, id }: SseEvent): void {
   if (data.length === 0 || (event !== '' && event !== 'message')) return
   const { ground, message } = state
   if (ground.flood.closed(data)) {
-    ground.counts.flood++
-    state.sending?.hold(HOLD_MS)
+    drop(state, data.length)
     return
   }
   const heard = read(ground, data, {
@@ -151,6 +153,15 @@ function heardEvent(state: State, { event, data, id }: SseEvent): void {
     ears: state.ears,
   })
   if (heard !== null) answered(state, heard)
+}
+
+/** Dropping costs little, but not nothing. */
+function drop(state: State, bytes: number): void {
+  state.ground.counts.flood++
+  state.dropped += bytes
+  if (state.dropped < DROP_BYTES) return
+  state.dropped = 0
+  state.sending?.hold(HOLD_MS)
 }
 
 function answered(state: State, heard: Heard): void {

@@ -87,7 +87,7 @@ for (const client of ERAS) {
       assert.deepEqual(listed, tools[0]?.definition)
 
       // What later revisions or extensions put beside the arguments is not ours to drop.
-      const extra = { task: { ttl: 1_000 }, requestState: 's', inputResponses: { a: 1 } }
+      const extra = { laterMember: { ttl: 1_000 }, 'com.example/other': ['s', null] }
       const params = { name: 'meta', arguments: { a: 1 }, ...extra }
       const answer = await gate.request('tools/call', params, { meta: META })
       const { meta, rest } = arrived(received(gate, 'tools/call'))

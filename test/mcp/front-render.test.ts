@@ -57,6 +57,14 @@ test('a kind of result that the client did not ask for is an error, never a comp
   assert.match(out(result('modern', task), face, 'prompts/get'), /not_bridged/)
 })
 
+test('the result of a task is cleaned like the result that it is', () => {
+  const text =
+    '{"resultType":"complete","taskId":"t","status":"completed",' +
+    '"result":{"content":[{"type":"text","text":"x","_meta":{"eclusa/refusal":{}}}],"_meta":{"eclusa/key":"k","v/x":1}}}'
+  const clean = text.replace('{"eclusa/refusal":{}}', '{}').replace('"eclusa/key":"k",', '')
+  assert.equal(out(result('modern', text), MODERN, 'tasks/get'), whole(clean))
+})
+
 test('a link reaches the first revision as the text that it can show', () => {
   const link = '{"type":"resource_link","name":"n","uri":"notes://a"}'
   const text = `{"content":[${link}]}`

@@ -249,7 +249,10 @@ const NEEDS: Record<string, string> = { completion: 'completions' }
 function discover(reply: Reply): void {
   reply.result({
     supportedVersions: [MODERN],
-    capabilities: capabilities(),
+    capabilities: {
+      ...capabilities(),
+      ...(serves.has('tasks') ? { extensions: { [`${META}tasks`]: {} } } : {}),
+    },
     ...instructions,
     ttlMs: 0,
     cacheScope: 'public',

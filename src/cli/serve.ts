@@ -4,15 +4,14 @@ import { parseArgs } from 'node:util'
 
 import type { Client } from '../call.ts'
 import { EXIT, Fault } from '../fault.ts'
-import { identify } from '../identity/tokens.ts'
 import { type HttpServer, serveHttp } from '../mcp/http.ts'
 import { startUpstreams } from '../mcp/upstreams.ts'
 import type { Config } from '../policy/config.ts'
 import type { Store } from '../ports.ts'
 import { warmSqlite } from '../store/sqlite.ts'
-import { wallClock } from './clock.ts'
 import { doorsOf, fileConfig, openLedger } from './compose.ts'
 import type { Io } from './io.ts'
+import { knownClients } from './known.ts'
 import { placed, stateDir } from './place.ts'
 import { version } from './version.ts'
 import { tellingWaits } from './waiting.ts'
@@ -50,7 +49,7 @@ export async function serve(args: string[], io: Io): Promise<number> {
       endpoints,
       publicOrigin,
       posts: { hosts, origins },
-      ...identityOf(store, anonymous),
+      ...knownClients(store, anonymous),
     })
   } catch (error) {
     await upstreams.stop()
@@ -100,36 +99,6 @@ function anonymousOf({ serving, policy }: Config): Client | null {
     )
   }
   return { name: anonymous, profile: anonymous, identity: 'anonymous', attributes: {} }
-}
-
-/** How long what was read of the table of clients is believed, ms. */
-const BELIEVED_MS = 250
-
-function identityOf(
-  store: Store,
-  anonymous: Client | null,
-): Pick<Parameters<typeof serveHttp>[0], 'identify' | 'isValid'> {
-  const clock = wallClock()
-  let valid: ReadonlySet<string> = new Set()
-  let readMs = Number.NEGATIVE_INFINITY
-  const names = (): ReadonlySet<string> => {
-    const nowMs = performance.now()
-    if (nowMs - readMs < BELIEVED_MS) return valid
-    readMs = nowMs
-    const nowUs = clock.nowUs()
-    const rows = [...store.clients().values()].filter(
-      ({ revokedUs, expiresUs }) => revokedUs === null && (expiresUs === null || expiresUs > nowUs),
-    )
-    valid = new Set(rows.map(({ name }) => name))
-    return valid
-  }
-  return {
-    identify(authorization) {
-      const found = identify(authorization, store.clients(), clock.nowUs())
-      return found === 'none' && anonymous !== null ? anonymous : found
-    },
-    isValid: ({ identity, name }) => identity !== 'token' || names().has(name),
-  }
 }
 
 const startLine = ({ serving, policy }: Config, { url }: HttpServer, dir: string): string =>

@@ -20,7 +20,7 @@ import {
 import { plainCarrier, type Reply, replyTo } from './http-reply.ts'
 import { type Seat, type Seats, type Session, whenReady } from './http-seat.ts'
 import { type Line, readLine } from './message.ts'
-import { type EventLine, eventLine, type Load } from './sse-write.ts'
+import { type EventLine, eventLine, type Load, MAX_UNREAD } from './sse-write.ts'
 import type { Told } from './stage.ts'
 
 /** One request whose client is known. `extra`: headers that every answer to it bears, in pairs. */
@@ -57,6 +57,7 @@ export function post(hall: Hall, visit: Visit): void {
   if (length !== null && length > hall.json.bytes) return tooLong(hall, visit, length)
   const seat = hall.seats.desk(visit.client, visit.path)
   if (seat.load.posts >= hall.posts) return hall.overload(visit, 'too many requests at once')
+  if (seat.load.unread() > MAX_UNREAD) return hall.overload(visit, 'too many answers unread')
   if (headers.values.get('expect')?.toLowerCase() === '100-continue') {
     visit.response.writeContinue()
   }

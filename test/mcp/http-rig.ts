@@ -8,13 +8,17 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 
 import type { Client } from '../../src/call.ts'
+import { knownClients } from '../../src/cli/known.ts'
+import { mint } from '../../src/identity/tokens.ts'
 import { serveHttp } from '../../src/mcp/http.ts'
 import type { HttpOptions, HttpTimes } from '../../src/mcp/http-gate.ts'
+import { addClientIn, revokeClientIn } from '../../src/store/reader.ts'
 import { compose, type Heard, META26, type Setup } from './front-desk.ts'
 
-/** How a server differs from the usual one. `clients`: who holds which token; everybody is `agent` without. */
+/** How a server differs from the usual one. `clients`: profiles of clients with a token, by name; without
+ *  this everybody is `agent`. */
 export type HouseSetup = Setup & {
-  readonly clients?: Readonly<Record<string, Client>>
+  readonly clients?: Readonly<Record<string, string>>
   readonly endpoints?: HttpOptions['endpoints']
   readonly origins?: readonly string[]
   readonly publicOrigin?: string
@@ -35,8 +39,9 @@ export type House = {
   readonly url: string
   readonly port: number
   readonly server: Awaited<ReturnType<typeof serveHttp>>
-  /** Revokes the client of a token. */
-  readonly revoke: (token: string) => void
+  /** The header of a client. */
+  readonly as: (name: string) => Readonly<Record<string, string>>
+  readonly revoke: (name: string) => void
   /** One POST, whatever it holds. */
   readonly post: (
     body: unknown,
@@ -77,11 +82,9 @@ export async function house(t: TestContext, setup: HouseSetup = {}): Promise<Hou
   const said: string[] = []
   const broken: unknown[] = []
   const { doors, upstreams, limits } = await compose(dir, setup, { said, broken })
-  const clients = new Map(Object.entries(setup.clients ?? {}))
-  const identify = (authorization: string | undefined): Client | 'none' | 'bad' => {
-    if (authorization === undefined) return setup.clients === undefined ? AGENT : 'none'
-    return clients.get(authorization.replace(/^Bearer /, '')) ?? 'bad'
-  }
+  const tokens = addAll(join(dir, 'state'), setup.clients ?? {})
+  await eventually('the clients are known', () => doors.store.clients().size === tokens.size)
+  const anonymous = setup.clients === undefined ? AGENT : null
   const server = await serveHttp({
     doors: setup.coat?.(doors) ?? doors,
     upstreams,
@@ -96,8 +99,7 @@ export async function house(t: TestContext, setup: HouseSetup = {}): Promise<Hou
     endpoints: setup.endpoints ?? new Map([['/mcp', null]]),
     posts: { hosts: [], origins: setup.origins ?? [] },
     publicOrigin: setup.publicOrigin ?? null,
-    identify,
-    isValid: (client) => setup.clients === undefined || [...clients.values()].includes(client),
+    ...knownClients(doors.store, anonymous),
     ...(setup.times === undefined ? {} : { times: setup.times }),
   })
   t.after(async () => {
@@ -112,10 +114,22 @@ export async function house(t: TestContext, setup: HouseSetup = {}): Promise<Hou
   })
   return {
     ...asking(server),
-    revoke: (token) => void clients.delete(token),
     server,
     ...heard(dir, said),
+    as: (name) => ({ Authorization: `Bearer ${tokens.get(name) ?? name}` }),
+    revoke: (name) => void revokeClientIn(join(dir, 'state'), name),
   }
+}
+
+function addAll(dir: string, clients: Readonly<Record<string, string>>): Map<string, string> {
+  const tokens = new Map<string, string>()
+  for (const [name, profile] of Object.entries(clients)) {
+    const { token, digest } = mint()
+    const rest = { person: false, attributes: {}, limit: null, expiresUs: null }
+    assert.equal(addClientIn(dir, { name, profile, digest, ...rest }), 'added')
+    tokens.set(name, token)
+  }
+  return tokens
 }
 
 const heard = (dir: string, said: readonly string[]): Pick<House, 'audit' | 'said'> => ({

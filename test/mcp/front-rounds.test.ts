@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { type Desk, type Heard, META26, open, type Post } from './front-desk.ts'
+import { type Desk, type Heard, open, type Post } from './front-desk.ts'
 
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
 const ABLE = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} }

@@ -8,7 +8,7 @@ import type { Heard } from './upstream-heard.ts'
 export const MAX_ASKS_A_ROUND = 16
 /** Characters of the name of a question, and of the server's own state. */
 const MAX_ASK_KEY = 256
-const MAX_STATE = 256 * 1024
+const MAX_STATE = 1024 * 1024
 
 const ASK_METHODS: ReadonlySet<Json> = new Set<AskMethod>([
   'elicitation/create',

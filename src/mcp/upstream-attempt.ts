@@ -69,8 +69,8 @@ type Flight = Facts & {
   readonly way: Way
   readonly clock: Deadline
   readonly late: PromiseWithResolvers<Answer>
-  /** What the server asked and nobody answered yet, by our own keys. */
-  readonly asks: Map<string, Question>
+  /** What the server asked and nobody answered yet, by our own keys; null: it never asked. */
+  asks: Map<string, Question> | null
   /** Questions and rounds so far. */
   asked: number
   rounds: number
@@ -101,7 +101,7 @@ function launch(line: Line, facts: Facts, way: Way): Flight {
     way,
     clock: deadline(way.deadlines, () => overdue(flight)),
     late: Promise.withResolvers(),
-    asks: new Map(),
+    asks: null,
     asked: 0,
     rounds: 0,
     exchange: null,
@@ -255,6 +255,7 @@ function asked(flight: Flight, question: Question): void {
   if (!isDeclared(question.ask, flight.capabilities)) {
     return refuse(METHOD_NOT_FOUND, `${question.ask.method} is not offered`)
   }
+  flight.asks ??= new Map()
   if (flight.asks.size >= MAX_ASKS_A_ROUND) return refuse(INTERNAL, 'too many questions wait')
   flight.asks.set(`ask-${++flight.asked}`, question)
   gather(flight)
@@ -269,12 +270,14 @@ function gather(flight: Flight): void {
   flight.gathering = true
   setTimeout(() => {
     flight.gathering = false
-    if (flight.state === 'open' && flight.listener !== null && flight.asks.size > 0) park(flight)
+    if (flight.state === 'open' && flight.listener !== null) park(flight)
   }, GATHER_MS)
 }
 
 /** The call waits for the client's answers; while it does, its deadline stands still. */
 function park(flight: Flight): void {
+  const questions = [...(flight.asks ?? [])]
+  if (questions.length === 0) return
   const name = `${flight.ticket.operation}-${++flight.rounds}`
   const expired = Promise.withResolvers<Attempt>()
   const call: Parked = {
@@ -285,7 +288,7 @@ function park(flight: Flight): void {
   if (!flight.way.lot.park(name, call))
     return refuseAll(flight, 'too many calls wait for an answer')
   flight.parked = { name, expired }
-  const asks = Object.fromEntries([...flight.asks].map(([key, { ask }]) => [key, ask]))
+  const asks = Object.fromEntries(questions.map(([key, { ask }]) => [key, ask]))
   unlisten(flight)?.resolve({
     kind: 'asks',
     asks: { asks, state: null },
@@ -301,14 +304,14 @@ function resume(flight: Flight, taker: Taker): Promise<Attempt> {
   if (kept !== null) finish(flight, kept)
   else if (taker.signal.aborted) cancelled(flight)
   else {
-    for (const [key, { answer }] of flight.asks) {
+    for (const [key, { answer }] of flight.asks ?? []) {
       const value = taker.responses[key]
       if (value === undefined) continue
-      flight.asks.delete(key)
+      flight.asks?.delete(key)
       answer({ kind: 'result', value })
     }
     // What was not answered is asked again.
-    if (flight.asks.size > 0) gather(flight)
+    gather(flight)
   }
   return attempt
 }
@@ -328,6 +331,8 @@ function abandonParked(flight: Flight, code: Code): void {
 }
 
 function refuseAll(flight: Flight, message: string): void {
-  for (const { answer } of flight.asks.values()) answer({ kind: 'error', code: INTERNAL, message })
-  flight.asks.clear()
+  const { asks } = flight
+  if (asks === null) return
+  for (const { answer } of asks.values()) answer({ kind: 'error', code: INTERNAL, message })
+  asks.clear()
 }

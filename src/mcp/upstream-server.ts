@@ -222,6 +222,11 @@ async function fly(self: Self, seat: Seat, wanted: Wanted): Promise<Attempt> {
   const { connection } = seat
   const { send } = wanted
   const quiet = await levels.enter(connection, member(send.params['_meta'], LOG_LEVEL))
+  if (send.signal.aborted) {
+    quiet()
+    seat.leave()
+    return unsent('cancelled', 'it was cancelled before it was sent')
+  }
   const isTool = send.method === 'tools/call'
   const way: Way = {
     deadlines: config,

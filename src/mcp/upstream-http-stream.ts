@@ -1,10 +1,10 @@
 // The stream on which a legacy server says what belongs to no request: opened, and opened again with patience.
 
 import { type Json, type JsonObject, object } from '../json.ts'
-import { type Link, type Session, sessionHeaders } from './upstream-http-link.ts'
+import { type Flight, type Link, type Session, sessionHeaders } from './upstream-http-link.ts'
 import { read } from './upstream-http-read.ts'
 import { type Head, send, type Sending } from './upstream-http-send.ts'
-import { answerAsk, notOffered } from './upstream-http-wire.ts'
+import { answerAsk, asked, notOffered } from './upstream-http-wire.ts'
 import type { AskReply } from './upstream-wire.ts'
 
 /** The stream of one session. */
@@ -109,24 +109,49 @@ function ended(state: State, head: Head | null): void {
   state.timer = setTimeout(() => open(state), waitMs).unref()
 }
 
-/** What is said here is about no call: questions to the client have nobody to go to. */
+/** What is said here names no call. It is about the only one that it can be about; with several nobody can say,
+ *  and a question to the client is refused. */
 function hear({ link, session }: State, data: Buffer): void {
+  const { epoch } = session
   read(link.ground, data, {
     id: null,
     byItems: false,
     alone: false,
     ears: {
       notice(method: string, params: JsonObject) {
-        if (method !== 'notifications/progress') link.notified(method, params)
+        if (method === 'notifications/progress') return
+        const one = method === 'notifications/message' ? only(link, epoch, 'log') : 'none'
+        if (typeof one === 'string') link.notified(method, params)
+        else one.waiter.log?.(params)
       },
-      asked(id: Json, method: string) {
+      asked(id: Json, method: string, params: JsonObject) {
         if (typeof id !== 'string' && typeof id !== 'number') return
-        const { epoch } = session
-        if (method === 'ping') answerAsk(link, { id, epoch }, PONG)
-        else answerAsk(link, { id, epoch }, notOffered(method))
+        if (method === 'ping') return answerAsk(link, { id, epoch }, PONG)
+        const one = only(link, epoch, 'asked')
+        if (one === 'several') answerAsk(link, { id, epoch }, SEVERAL)
+        else if (one === 'none') answerAsk(link, { id, epoch }, notOffered(method))
+        else asked(link, one, { id, method, params })
       },
     },
   })
+}
+
+/** The one request under way in this session that wants to hear of this. */
+function only({ flights }: Link, epoch: number, of: 'asked' | 'log'): Flight | 'none' | 'several' {
+  let found: Flight | 'none' = 'none'
+  for (const one of flights) {
+    const isOpen = one.state === 'out' && one.epoch === epoch && !one.cancelled
+    if (!isOpen || one.waiter[of] === undefined) continue
+    if (found !== 'none') return 'several'
+    found = one
+  }
+  return found
+}
+
+const SEVERAL: AskReply = {
+  kind: 'error',
+  code: -32_603,
+  message: 'several calls are in flight, and nothing says which one asks',
 }
 
 const PONG: AskReply = { kind: 'result', value: object({}) }

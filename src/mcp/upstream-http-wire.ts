@@ -11,6 +11,7 @@ import {
   type Link,
   sessionHeaders,
   tell,
+  widen,
 } from './upstream-http-link.ts'
 import { talk, type Told } from './upstream-http-talk.ts'
 import { verdictOn } from './upstream-http-verdict.ts'
@@ -21,6 +22,8 @@ const MAX_PENDING = 10_000
 const MAX_ABANDONED = 64
 /** Requests of the server during one of ours that wait for an answer. */
 const MAX_ASKS = 64
+/** A new connection that lived so long is proved, also without a reply. */
+const PROVED_MS = 500
 const METHOD_NOT_FOUND = -32_601
 const INTERNAL = -32_603
 const LISTEN = 'subscriptions/listen'
@@ -87,6 +90,7 @@ function request(link: Link, { method, params, waiter, passed }: Wish): Exchange
     progress: Number.NEGATIVE_INFINITY,
     cancelled: false,
     starting: false,
+    proving: undefined,
     silent: false,
   }
   link.flights.add(flight)
@@ -153,8 +157,9 @@ function post(link: Link, flight: Flight): void {
       long: method === LISTEN,
     },
     {
-      handed: () => started(link, flight),
+      handed: (kept) => handed(link, flight, kept),
       head({ status }) {
+        if (flight.proving !== undefined) widen(link)
         settled(link, flight)
         // Only a refusal can be a reason to send it again.
         if (status < 300) flight.params = null
@@ -175,7 +180,17 @@ function modernHeaders(link: Link, { method, passed }: Flight, params: JsonObjec
   return headersOf(method, params, { mirrors: mirrors ?? [], passed })
 }
 
+/** A connection that was kept has been proved before; a new one is by a reply, or by living for a while. */
+function handed(link: Link, flight: Flight, kept: boolean): void {
+  if (kept) return started(link, flight)
+  flight.proving = setTimeout(() => {
+    widen(link)
+    started(link, flight)
+  }, PROVED_MS).unref()
+}
+
 function started(link: Link, flight: Flight): void {
+  clearTimeout(flight.proving)
   if (!flight.starting) return
   flight.starting = false
   link.starting--
@@ -338,7 +353,7 @@ function withdrawn(link: Link, flight: Flight, id: Json | undefined): void {
 type Asking = { readonly id: Json; readonly method: string; readonly params: JsonObject }
 
 /** A legacy server asks on the stream of the request that it is about. A modern one never does. */
-function asked(link: Link, flight: Flight, { id, method, params }: Asking): void {
+export function asked(link: Link, flight: Flight, { id, method, params }: Asking): void {
   const { asks, epoch, waiter } = flight
   if (epoch === 0 || flight.state === 'over') return
   if ((typeof id !== 'string' && typeof id !== 'number') || asks.has(id)) return

@@ -209,6 +209,46 @@ test('edge 20: over HTTP the stream tells which of several calls asks', async (t
   await other
 })
 
+test('edge 20: what a session says on its own stream is about the only call that it can be about', async (t) => {
+  const turns: Turn[] = []
+  const far = await httpServer(t, {
+    era: 'legacy',
+    script: (turn) => {
+      if (isCall(turn)) turns.push(turn)
+      return isCall(turn)
+    },
+  })
+  const rig = reach(t, far.url)
+  await rig.hello('s')
+  await until(() => far.streams.size === 1)
+  const logs: unknown[] = []
+  const options = {
+    capabilities: ALL,
+    watch: { log: (params: Params) => logs.push(params['data']) },
+  }
+  const log = { method: 'notifications/message', params: { level: 'info', data: 'mine' } }
+  far.announce({ id: 'early', ...FORM })
+  await until(() => far.answers.has('early'))
+  const first = call(rig, 'put', {}, options)
+  await until(() => turns.length === 1 && far.streams.size > 0)
+  far.announce(log)
+  far.announce({ id: 'mine', ...FORM })
+  const made = asksOf(await first)
+  assert.deepEqual(logs, ['mine'])
+  const done = answer(rig, made, { 'ask-1': { action: 'accept' } })
+  await until(() => far.answers.has('mine'))
+  const second = call(rig, 'put', {}, options)
+  await until(() => turns.length === 2)
+  far.announce({ id: 'whose', ...FORM })
+  await until(() => far.answers.has('whose'))
+  for (const turn of turns) turn.result({ content: [{ type: 'text', text: 'done' }] })
+  assert.deepEqual([textOf(await done), textOf(await second)], ['done', 'done'])
+  const codes = ['early', 'mine', 'whose'].map(
+    (id) => (far.answers.get(id)?.['error'] as { code: number } | undefined)?.code,
+  )
+  assert.deepEqual(codes, [-32601, undefined, -32603])
+})
+
 test('edge 21: a kind of result that nobody knows is inadmissible', async (t) => {
   const rig = one(t, '--era', 'modern')
   for (const type of ['"partial"', '1', 'null']) {

@@ -52,6 +52,35 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     await store.close(ticket, closing(store, { ...answer, outcome: outcome as 'committed' }))
     print(`closed ${key}`)
   },
+  async ask(store, key = '', awaits = 'input') {
+    const ticket = tickets.get(key)
+    if (ticket === undefined) throw new Error('no ticket')
+    const wait = {
+      outcome: 'awaiting',
+      awaits: awaits as 'input',
+      answer: null,
+      store: null,
+    } as const
+    await store.close(ticket, closing(store, wait))
+    print(`asked ${key} ${ticket.operation}`)
+  },
+  async next(store, key = '', operation = '', round = '2') {
+    const wish = intent(store, key, {
+      args: store.digest('x'),
+      continues: operation,
+      round: Number(round),
+    })
+    const draft = { ...wish.draft, more: { round: Number(round) } }
+    const opened = await store.open({ ...wish, draft })
+    if (opened.kind === 'ticket') tickets.set(key, opened.ticket)
+    print(`next ${key} ${opened.kind}`)
+  },
+  async seal(store) {
+    print(`sealed ${store.seal('state', 'secret', Date.now() * 1_000 + 60_000_000)}`)
+  },
+  async unseal(store, token = '') {
+    print(`unsealed ${store.unseal('state', token, Date.now() * 1_000) ?? 'nothing'}`)
+  },
   async flat(store, ms = '', inFlight = '') {
     const end = performance.now() + Number(ms)
     let count = 0

@@ -276,11 +276,12 @@ const MEDIA = invalidRequest(
   'the body must be application/json in UTF-8, and not compressed',
 )
 const ACCEPT = invalidRequest('accept', 'accept application/json and text/event-stream')
-/** The refusals of requests that name no session, or none that is known. */
+/** The refusal of a request that names no session. */
 export const NO_SESSION: Told = invalidRequest(
   'session_missing',
   'the header Mcp-Session-Id is missing; initialize first, or send MCP-Protocol-Version: 2026-07-28',
 )
+/** The refusal of a request whose session ended, or is somebody else's. */
 export const OTHER_SESSION: Told = invalidRequest(
   'session_unknown',
   'there is no such session; initialize again',

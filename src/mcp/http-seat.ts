@@ -42,9 +42,9 @@ export type Seats = {
   sweep(nowMs: number): void
 }
 
-/** Sessions of one client and of all; the one longest unused makes room. */
-export const MAX_SESSIONS_A_CLIENT = 256
-export const MAX_SESSIONS = 4_096
+/** Sessions of one client, and of all; the one longest unused makes room. */
+const MAX_SESSIONS_A_CLIENT = 256
+const MAX_SESSIONS = 4_096
 /** Desks; they hold nothing but what is in flight. */
 const MAX_DESKS = 4_096
 /** How long a session without an open stream may be unused. */

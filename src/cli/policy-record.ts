@@ -86,6 +86,9 @@ const METHODS: readonly Method[] = [
   'prompts/get',
   'completion/complete',
   'resources/subscribe',
+  'tasks/get',
+  'tasks/update',
+  'tasks/cancel',
 ]
 const TRANSPORTS: readonly Transport[] = ['stdio', 'http', 'library']
 const IDENTITIES: readonly Identity[] = ['token', 'declared', 'anonymous', 'unknown']
@@ -117,7 +120,8 @@ async function policyOf(reader: Reader, entry: Entry, lookup: Lookup): Promise<P
 
 function targetOf(method: Method, upstream: string | null, name: string): Target | null {
   if (upstream === null) return null
-  if (method === 'tools/call') return { kind: 'tool', upstream, name }
+  if (method === 'tools/call' || method.startsWith('tasks/'))
+    return { kind: 'tool', upstream, name }
   if (method === 'prompts/get') return { kind: 'prompt', upstream, name }
   if (method === 'resources/read' || method === 'resources/subscribe')
     return { kind: 'resource', upstream, name }

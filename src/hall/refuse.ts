@@ -13,10 +13,14 @@ export const refused = (page: Page, failure: Failure): Refused =>
   refusalOf(page.call, failure, tell(page.set, failure))
 
 /** The reply to a call that was allowed and not sent. */
-export const withoutSending = (page: Page, opened: Exclude<Opened, { kind: 'ticket' }>): Reply =>
-  opened.kind === 'replayed'
-    ? replayed(page, opened.stored)
-    : refused(page, builtIn(STOPPED[opened.kind]))
+export function withoutSending(page: Page, opened: Exclude<Opened, { kind: 'ticket' }>): Reply {
+  if (opened.kind === 'replayed') return replayed(page, opened.stored)
+  const code = STOPPED[opened.kind]
+  const { parked } = page.round
+  const isOver = opened.kind === 'revoked' || opened.kind === 'withheld'
+  if (parked !== null && isOver) page.doors.upstreams.drop(parked, code)
+  return refused(page, builtIn(code))
+}
 
 const STOPPED = {
   busy: 'busy',

@@ -18,6 +18,7 @@ const MAX_URL = 8_192
  *  form only. `elicitation: {}` means `{ form: {} }`; of extensions only tasks is passed; members that name no
  *  way of asking are dropped, so that equal grants are equal values. Empty for a client that is not known. */
 export function grants(set: PolicySet, client: Client, capabilities: JsonObject): JsonObject {
+  if (Object.keys(capabilities).length === 0) return NONE
   const profile = profileOf(set, client)
   if (profile === null) return NONE
   const granted: Record<string, JsonObject> = {}

@@ -3,6 +3,7 @@
 import type { Answer, Ask, Asks, Method } from '../call.ts'
 import type { Refusal } from '../decision.ts'
 import { isObject, type Json, type JsonObject, object, writeJson } from '../json.ts'
+import { covers } from './capabilities.ts'
 import type { Face } from './era.ts'
 import { BATCH_VERSION, isDeclared, PROTOCOL, TASKS } from './era.ts'
 import { type Id, RPC } from './message.ts'
@@ -259,15 +260,27 @@ function withPlainLinks(value: JsonObject, version: string): JsonObject {
     : value
 }
 
+/** What a client would have to declare for a server's error -32021, or null: it is another answer, or the client
+ *  did declare it and it was not passed on, which is between us and the server. */
+export function lacking(answer: Answer, { era, capabilities }: Face): JsonObject | null {
+  if (answer.kind !== 'error' || answer.code !== MISSING_CAPABILITY || era === 'legacy') return null
+  const needed = answer.data?.['requiredCapabilities']
+  return isObject(needed) && !covers(capabilities, needed) ? needed : null
+}
+
+const MISSING_CAPABILITY = -32021
 /** Codes of the modern hop between us and a server; no client may take them for its own. */
-const HOP_ERRORS: ReadonlySet<number> = new Set([-32020, -32021, -32022])
+const HOP_ERRORS: ReadonlySet<number> = new Set([-32020, MISSING_CAPABILITY, -32022])
 const LEGACY_NOT_FOUND = -32002
 const URL_ELICITATION = -32042
 
 function translate(
-  { code, message, data }: Extract<Answer, { readonly kind: 'error' }>,
+  answer: Extract<Answer, { readonly kind: 'error' }>,
   { face, method, asked }: { readonly face: Face; readonly method: Method; readonly asked: string },
 ): Outgoing {
+  const { code, message, data } = answer
+  const needed = lacking(answer, face)
+  if (needed !== null) return { code, message, data: object({ requiredCapabilities: needed }) }
   const kept = data === null ? null : withoutNames(data, isOurs)
   if (HOP_ERRORS.has(code)) {
     const sentence = 'the server and the gateway do not agree on the protocol; ask the operator'

@@ -8,7 +8,7 @@ import type { Watch } from '../ports.ts'
 import type { Reply } from '../refusal.ts'
 import { forModern } from './ask-shapes.ts'
 import { readCall } from './calls.ts'
-import type { Said } from './channel.ts'
+import { type Said, STATUS } from './channel.ts'
 import { atLeast, type Face, isDeclared, LEVELS, TASKS } from './era.ts'
 import type { Flight } from './flights.ts'
 import type { Id } from './message.ts'
@@ -21,7 +21,15 @@ import {
   tooMany,
   unknownMethod,
 } from './refuse.ts'
-import { answerText, asksText, blocksOf, cleanNotice, noticeText, resultText } from './render.ts'
+import {
+  answerText,
+  asksText,
+  blocksOf,
+  cleanNotice,
+  lacking,
+  noticeText,
+  resultText,
+} from './render.ts'
 import type { Stage } from './stage.ts'
 import { type Capability, offer } from './views.ts'
 
@@ -130,7 +138,8 @@ function replyText(stage: Stage, { request, face }: Flight, call: Call, given: R
       return said(asksText(id, given, forModern))
     case 'answered': {
       const answer = given.replayed ? withHint(given.answer) : given.answer
-      return said(answered(stage, { id, face }, call, answer))
+      const text = answered(stage, { id, face }, call, answer)
+      return lacking(answer, face) === null ? said(text) : { text, status: STATUS.request }
     }
   }
 }

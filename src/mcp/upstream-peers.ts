@@ -2,8 +2,9 @@
 
 import { canonical } from '../canonical.ts'
 import type { Era } from '../call.ts'
-import { isObject, type Json, type JsonObject, object } from '../json.ts'
+import { type JsonObject, object } from '../json.ts'
 import type { Attempt } from '../ports.ts'
+import { covers, joined } from './capabilities.ts'
 import { legacyCapabilities } from './upstream-asks.ts'
 import { unsent } from './upstream-told.ts'
 import type { Connection, Upstream } from './upstream.ts'
@@ -194,23 +195,6 @@ function grow(pool: Pool, wanted: JsonObject): Kept {
   pool.base = begin(options, wish)
   if (base.uses === 0) end(base, ending)
   return pool.base
-}
-
-/** True when everything in `wanted` is in `had`. */
-function covers(had: JsonObject, wanted: JsonObject): boolean {
-  return Object.entries(wanted).every(([key, value]) => {
-    const own = had[key]
-    return own !== undefined && (!isObject(value) || (isObject(own) && covers(own, value)))
-  })
-}
-
-function joined(one: JsonObject, other: JsonObject): JsonObject {
-  const members: Record<string, Json | undefined> = { ...one }
-  for (const [key, value] of Object.entries(other)) {
-    const had = members[key]
-    members[key] = isObject(had) && isObject(value) ? joined(had, value) : value
-  }
-  return object(members)
 }
 
 function use(peer: Kept): void {

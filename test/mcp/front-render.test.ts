@@ -131,6 +131,18 @@ test('a line break inside an answer never reaches the wire', () => {
   assert.equal(out(result('legacy', text), LEGACY), whole('{"content":[],"a":1}'))
 })
 
+test('what a server misses in the client is told to a client that misses it, and to no other', () => {
+  const missing = error(-32021, '{"requiredCapabilities":{"elicitation":{"url":{}}},"more":1}')
+  const told =
+    /"code":-32021,"message":"m","data":\{"requiredCapabilities":\{"elicitation":\{"url":\{\}\}\}\}/
+  assert.match(out(missing, MODERN), told)
+  const half = object({ elicitation: object({ form: object({}) }) })
+  assert.match(out(missing, { ...MODERN, capabilities: half }), told)
+  const able = object({ elicitation: object({ url: object({}) }) })
+  assert.match(out(missing, { ...MODERN, capabilities: able }), /"code":-32603/)
+  assert.match(out(missing, LEGACY), /"code":-32603/)
+})
+
 test('errors of the other hop and of the other era are translated', () => {
   for (const code of [-32020, -32021, -32022]) {
     for (const face of [MODERN, LEGACY]) {

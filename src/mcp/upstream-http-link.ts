@@ -41,8 +41,9 @@ export type Flight = {
   readonly asks: Set<string | number>
   progress: number
   cancelled: boolean
-  /** Counted among those whose connection is not made, and among those without a reply. */
+  /** Counted among those whose connection is new and not proved, and among those without a reply. */
   starting: boolean
+  proving: NodeJS.Timeout | undefined
   silent: boolean
 }
 
@@ -62,6 +63,8 @@ export type Link = {
   /** Those that wait for their turn, oldest first. */
   waiting: Flight[]
   starting: number
+  /** How many may be starting; it grows with each that is proved. */
+  window: number
   silent: number
   /** Nothing is known of its health yet: it gets few requests at once. */
   careful: boolean
@@ -70,17 +73,24 @@ export type Link = {
   open: boolean
 }
 
-/** Connections that are being made at once. */
-const MAX_STARTING = 8
+/** New connections at once of which nothing is known yet, at first and at most: what a server that closes
+ *  them all is spared, however many calls wait. */
+export const FIRST_WINDOW = 4
+const MAX_WINDOW = 256
 /** Requests without a reply while nothing is known of the server's health. */
-const MAX_CAREFUL = 2
+const MAX_CAREFUL = 1
 const MAX_MIRRORED = 10_000
 const MAX_WARNED = 1000
 const MAX_NAME_SHOWN = 80
 
 /** True when one more request may start. */
 export const hasRoom = (link: Link): boolean =>
-  link.starting < MAX_STARTING && (!link.careful || link.silent < MAX_CAREFUL)
+  link.starting < link.window && (!link.careful || link.silent < MAX_CAREFUL)
+
+/** One new connection is proved: so many more may start. */
+export function widen(link: Link): void {
+  link.window = Math.min(MAX_WINDOW, link.window + 1)
+}
 
 /** The headers of a session. */
 export function sessionHeaders(session: Session): HeaderSet {

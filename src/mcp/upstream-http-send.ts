@@ -37,8 +37,8 @@ export type Ending =
 /** What is heard of an exchange. `head` comes at most once and first, `end` exactly once and last, unless it
  *  was stopped: then nothing comes any more. Nothing comes before `send` has returned. */
 export type SendEars = {
-  /** The connection is made: from now on the server may have the request. */
-  readonly handed?: () => void
+  /** The connection is made: from now on the server may have the request. `kept`: it was made before. */
+  readonly handed?: (kept: boolean) => void
   readonly head?: (head: Head) => void
   readonly event?: (event: SseEvent) => void
   readonly retry?: (ms: number) => void
@@ -163,12 +163,13 @@ function begin(state: State, to: URL): void {
   state.request = request
   request.once('socket', (socket) => {
     // One that failed at once is not connecting any more, and was never connected.
-    if (request.reusedSocket || (!socket.connecting && !socket.destroyed)) return hand(state)
+    if (request.reusedSocket) return hand(state, true)
+    if (!socket.connecting && !socket.destroyed) return hand(state, false)
     const timer = setTimeout(() => request.destroy(new Error(TOO_SLOW)), CONNECT_MS)
     // Over TLS nothing of the request is written before the server has proved who it is.
     socket.once(to.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
       clearTimeout(timer)
-      hand(state)
+      hand(state, false)
     })
     socket.once('close', () => clearTimeout(timer))
   })
@@ -177,9 +178,9 @@ function begin(state: State, to: URL): void {
   request.end(body ?? undefined)
 }
 
-function hand(state: State): void {
+function hand(state: State, kept: boolean): void {
   state.handed = true
-  state.ears.handed?.()
+  state.ears.handed?.(kept)
 }
 
 const TOO_SLOW = 'no connection in time'

@@ -38,8 +38,8 @@ export type Told =
 /** What is heard of one message. `told` comes once and last. */
 export type TalkEars = Ears & {
   readonly told: (told: Told) => void
-  /** The connection is made: from now on the server may have it. */
-  readonly handed?: () => void
+  /** The connection is made, or was `kept`: from now on the server may have it. */
+  readonly handed?: (kept: boolean) => void
   readonly head?: (head: Head) => void
 }
 
@@ -114,7 +114,7 @@ function post(state: State, body: string): void {
       long: message.long,
     },
     {
-      handed: () => state.ears.handed?.(),
+      handed: (kept) => state.ears.handed?.(kept),
       head(head) {
         state.head = head
         state.ears.head?.(head)

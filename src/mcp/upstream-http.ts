@@ -17,7 +17,13 @@ import {
   probe,
 } from './upstream-http-era.ts'
 import type { HeaderSet } from './upstream-http-headers.ts'
-import { type Keeper, type Link, type Session, sessionHeaders } from './upstream-http-link.ts'
+import {
+  FIRST_WINDOW,
+  type Keeper,
+  type Link,
+  type Session,
+  sessionHeaders,
+} from './upstream-http-link.ts'
 import { send } from './upstream-http-send.ts'
 import { type Resolve, type Site, site } from './upstream-http-site.ts'
 import { listenOn, type Stream } from './upstream-http-stream.ts'
@@ -184,6 +190,7 @@ function linkOf(life: Life): Link {
     warned: life.link?.warned ?? new Set(),
     waiting: [],
     starting: 0,
+    window: FIRST_WINDOW,
     silent: 0,
     careful: true,
     session: null,
@@ -195,6 +202,7 @@ function keeperOf(life: Life): Keeper {
   return {
     lost(how, why) {
       life.broken++
+      if (life.link !== null) life.link.window = FIRST_WINDOW
       const grave = how === 'unreached' || life.link?.careful === true || life.broken >= MAX_BROKEN
       if (grave && life.state === 'up') down(life, why)
     },

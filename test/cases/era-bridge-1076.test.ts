@@ -1,0 +1,85 @@
+// What a server answers to the probe decides its era, whatever the code; once, and again after it changed.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+
+import { httpServer, type Script, type Turn } from '../servers/http-scripted.ts'
+import { startFar, succeeds } from './far.ts'
+import { ERAS, textOf } from './wire.ts'
+
+const onProbe =
+  (act: (turn: Turn) => boolean | void): Script =>
+  (turn) =>
+    turn.seen.body['method'] === 'server/discover' ? act(turn) !== false : false
+
+/** Lets only the first probe be answered so. */
+const once = (act: (turn: Turn) => void): ((turn: Turn) => boolean) => {
+  let done = false
+  return (turn) => {
+    if (done) return false
+    done = true
+    act(turn)
+    return true
+  }
+}
+
+type Case = readonly [string, 'modern' | 'legacy', (turn: Turn) => boolean | void]
+/** Anew for each test: some do it only once. */
+const cases = (): readonly Case[] => [
+  ['-32601', 'legacy', (turn) => turn.error(404, -32601, 'no')],
+  ['-32602', 'legacy', (turn) => turn.error(400, -32602, 'no')],
+  ['-32000', 'legacy', (turn) => turn.error(400, -32000, 'no')],
+  [
+    'plain text',
+    'legacy',
+    ({ reply }) => void reply.writeHead(200, { 'content-type': 'text/plain' }).end('hi'),
+  ],
+  [
+    '404 with a page',
+    'legacy',
+    ({ reply }) => void reply.writeHead(404, { 'content-type': 'text/html' }).end('<html>'),
+  ],
+  [
+    'a result without resultType',
+    'modern',
+    (turn) => turn.result({ supportedVersions: ['2026-07-28'], capabilities: { tools: {} } }),
+  ],
+  ['one 500', 'modern', once(({ reply }) => reply.writeHead(500).end())],
+  [
+    '-32022 once',
+    'modern',
+    once((turn) => turn.error(400, -32022, 'no', { supported: ['2026-07-28'] })),
+  ],
+]
+
+for (const era of ERAS) {
+  test(`a ${era} client reaches servers that answer the probe in eight ways, each probed for itself`, async (t) => {
+    const all = cases()
+    const servers = await Promise.all(
+      all.map(([, speaks, act]) => httpServer(t, { era: speaks, script: onProbe(act) })),
+    )
+    const urls = Object.fromEntries(servers.map(({ url }, at) => [`u${at}`, url]))
+    const gate = await startFar(t, urls, { era })
+    for (const [at, [name, speaks]] of all.entries()) {
+      const server = servers[at]
+      assert.ok(server !== undefined)
+      for (let call = 0; call < 21; call++) {
+        assert.equal(textOf(await gate.call(`u${at}__echo`, { text: name })), name)
+      }
+      const probes = server.of('server/discover').length
+      assert.equal(probes, name.includes('once') || name.includes('one') ? 2 : 1, name)
+      assert.equal(server.of('initialize').length > 0, speaks === 'legacy', name)
+    }
+  })
+
+  test(`a ${era} client reaches a server that came back in another era`, async (t) => {
+    const server = await httpServer(t, { era: 'legacy' })
+    const gate = await startFar(t, { up: server.url }, { era })
+    assert.equal(textOf(await gate.call('echo', { text: 'a' })), 'a')
+    await server.close()
+    server.era = 'modern'
+    await server.listen()
+    assert.equal(await succeeds(gate, 'get', 15_000), 'get')
+    assert.equal(server.of('tools/call').at(-1)?.headers['mcp-protocol-version'], '2026-07-28')
+  })
+}

@@ -21,7 +21,7 @@ import { learn, visible } from './hall/pins.ts'
 import { outward, refused, withoutSending } from './hall/refuse.ts'
 import { askClient, begun, type Next, takeUp } from './hall/rounds.ts'
 import { handOver, isTaskMade, shown, taskParams } from './hall/tasks.ts'
-import { type JsonObject, object } from './json.ts'
+import { type JsonObject, withMembers } from './json.ts'
 import type { Draft } from './ledger/entry.ts'
 import { grants } from './policy/asks.ts'
 import { decide } from './policy/decide.ts'
@@ -245,14 +245,18 @@ async function send({ page, decision, ticket, line }: Visit): Promise<Attempt> {
 function paramsOf({ call, round }: Page, name: string, decision: Allowed): JsonObject {
   if (call.task !== null) return taskParams(call, round.answers)
   return call.method === 'tools/call' || call.method === 'prompts/get'
-    ? object({ ...call.params, name, ...argumentsOf(call, decision) })
+    ? withCallParams(call, name, decision)
     : call.params
 }
 
-const argumentsOf = (call: Call, decision: Allowed): { readonly arguments?: JsonObject } =>
-  call.params['arguments'] === undefined && Object.keys(decision.args).length === 0
-    ? {}
-    : { arguments: decision.args }
+function withCallParams({ params }: Call, name: string, decision: Allowed): JsonObject {
+  const { args } = decision
+  const given = params['arguments']
+  const same = given === undefined ? Object.keys(args).length === 0 : given === args
+  // The value that was decided on: a copy of it would say nothing else.
+  if (same && params['name'] === name) return params
+  return withMembers(params, same ? { name } : { name, arguments: args })
+}
 
 // Stages 6 and 7: the outcome is in the ledger before anything goes back.
 async function release(visit: Visit, attempt: Ended): Promise<Reply> {

@@ -132,6 +132,23 @@ export function object(members: { readonly [key: string]: Json | undefined }): J
   return made
 }
 
+/** A copy in which these members have these values; an undefined one is absent. */
+export function withMembers(
+  value: JsonObject,
+  members: { readonly [key: string]: Json | undefined },
+): JsonObject {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an empty object holds nothing else
+  const made = Object.create(null) as Record<string, Json>
+  for (const from of [value, members]) {
+    for (const key of Object.keys(from)) {
+      const one = from[key]
+      if (one !== undefined) made[key] = one
+      else delete made[key]
+    }
+  }
+  return made
+}
+
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const ZERO = 0x30

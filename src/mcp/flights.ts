@@ -129,9 +129,12 @@ export function fly(
   if (flight.weighs === 'call') self.calls++
   if (flight.weighs === 'stream') self.streams++
   return track(self, async () => {
-    const said = await make()
-      .catch((error: unknown) => self.options.failed(error, id))
-      .finally(() => land(self, flight))
+    let said: Said | null
+    try {
+      said = await made(self, id, make)
+    } finally {
+      land(self, flight)
+    }
     if (flight.cancelled) return
     flight.over = true
     flight.place.ids.delete(id)
@@ -149,7 +152,7 @@ export function work(
 ): void {
   place.stays++
   void track(self, async () => {
-    const said = await run().catch((error: unknown) => self.options.failed(error, id))
+    const said = await made(self, id, run)
     if (said !== null) self.options.write(place, said)
     leave(place)
   })
@@ -197,13 +200,32 @@ function land(self: Flights, flight: Flight): void {
   else self.calls--
 }
 
+/** What is to be said; of what broke, that it did. */
+async function made(
+  self: Flights,
+  id: Id | null,
+  make: () => Promise<Said | null>,
+): Promise<Said | null> {
+  try {
+    return await make()
+  } catch (error) {
+    return self.options.failed(error, id)
+  }
+}
+
 function track(self: Flights, run: () => Promise<void>): Promise<void> {
   const number = ++self.last
-  const running = run().finally(() => {
+  const running = tracked(self, number, run)
+  self.work.set(number, running)
+  return running
+}
+
+async function tracked(self: Flights, number: number, run: () => Promise<void>): Promise<void> {
+  try {
+    await run()
+  } finally {
     const was = isReady(self)
     self.work.delete(number)
     if (!was && isReady(self)) self.options.onReady()
-  })
-  self.work.set(number, running)
-  return running
+  }
 }

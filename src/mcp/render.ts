@@ -2,7 +2,7 @@
 
 import type { Answer, Ask, Asks, Method } from '../call.ts'
 import type { Refusal } from '../decision.ts'
-import { isObject, type Json, type JsonObject, object, writeJson } from '../json.ts'
+import { isObject, type Json, type JsonObject, object, withMembers, writeJson } from '../json.ts'
 import { covers } from './capabilities.ts'
 import type { Face } from './era.ts'
 import { BATCH_VERSION, isDeclared, PROTOCOL, TASKS } from './era.ts'
@@ -213,18 +213,18 @@ function forLegacy(
 ): string {
   const plain = withoutHopNames(era === 'modern' ? withoutHints(value) : value)
   const shaped = withPlainLinks(withObjectOutput(plain), version)
-  const { resultType: type, ...rest } = shaped
-  if (text === null || shaped !== value) return writeJson(object(rest))
-  if (type === undefined) return text
+  const passes = text !== null && shaped === value
+  if (passes && shaped['resultType'] === undefined) return text
   // The usual place of the one member that must go; anywhere else the text is written anew.
-  return text.startsWith(COMPLETE_FIRST)
+  return passes && text.startsWith(COMPLETE_FIRST)
     ? `{${text.slice(COMPLETE_FIRST.length)}`
-    : writeJson(object(rest))
+    : writeJson(withMembers(shaped, { resultType: undefined }))
 }
 
 function withoutHints(value: JsonObject): JsonObject {
-  const { ttlMs, cacheScope, ...rest } = value
-  return ttlMs === undefined && cacheScope === undefined ? value : object(rest)
+  const { ttlMs, cacheScope } = value
+  if (ttlMs === undefined && cacheScope === undefined) return value
+  return withMembers(value, { ttlMs: undefined, cacheScope: undefined })
 }
 
 function withoutHopNames(value: JsonObject): JsonObject {

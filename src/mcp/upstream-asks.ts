@@ -1,7 +1,7 @@
 // What a server asks of the client in the middle of a call: read from its answer, and held against what was declared.
 
 import type { Ask, AskMethod, Asks, Era, Method, Responses, Retry } from '../call.ts'
-import { isObject, type Json, type JsonObject, member, object } from '../json.ts'
+import { isObject, type Json, type JsonObject, member, object, withMembers } from '../json.ts'
 import type { Heard } from './upstream-heard.ts'
 
 /** Questions of one round. */
@@ -103,16 +103,19 @@ export function withRetry(
   retry: Retry | null,
 ): JsonObject {
   if (!mayBeAsked(hop.method)) return params
-  const { inputResponses: _responses, requestState: _state, task: _task, ...rest } = params
-  if (retry === null || hop.era === 'legacy') return object(rest)
+  const bare = RETRY_MARKS.some((name) => params[name] !== undefined)
+    ? withMembers(params, { inputResponses: undefined, requestState: undefined, task: undefined })
+    : params
+  if (retry === null || hop.era === 'legacy') return bare
   const { state, responses } = retry
   const given = Object.keys(responses).length > 0 || state === null
-  return object({
-    ...rest,
+  return withMembers(bare, {
     inputResponses: given ? object({ ...responses }) : undefined,
     requestState: state ?? undefined,
   })
 }
+
+const RETRY_MARKS: readonly string[] = ['inputResponses', 'requestState', 'task']
 
 const URL_NEEDED = -32_042
 

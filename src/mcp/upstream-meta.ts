@@ -1,7 +1,7 @@
 // The `_meta` of one hop: the protocol's own keys are ours on the way to a server, all others pass.
 
 import type { Era } from '../call.ts'
-import { isObject, type Json, type JsonObject, object } from '../json.ts'
+import { isObject, type Json, type JsonObject, object, withMembers } from '../json.ts'
 import { BATCH_VERSION, LEGACY_VERSIONS, PROTOCOL } from './era.ts'
 
 /** The legacy revisions that are understood, the one we ask for first. The last is only ever answered to
@@ -52,7 +52,7 @@ export function outgoing(
   }
   if (token !== null) meta['progressToken'] = token
   const isBare = empty && token === null && hop.era === 'legacy'
-  return object({ ...params, _meta: isBare ? undefined : object(meta) })
+  return withMembers(params, { _meta: isBare ? undefined : object(meta) })
 }
 
 const NOTHING: JsonObject = object({})

@@ -147,7 +147,7 @@ export function wire(options: WireOptions): Pipe {
 }
 
 const post = ({ child }: Talk, members: Record<string, Json>): Parcel | null =>
-  child.send(`${writeJson(object({ jsonrpc: '2.0', ...members }))}\n`)
+  child.send(`{"jsonrpc":"2.0",${writeJson(members).slice(1)}\n`)
 
 function request(
   talk: Talk,

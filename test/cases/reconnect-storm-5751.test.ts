@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { createServer, type Socket } from 'node:net'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { httpServer, type HttpServer } from '../servers/http-scripted.ts'
@@ -11,7 +11,7 @@ import { LONG } from './harness.ts'
 import { ERAS, refusalCode, textOf } from './wire.ts'
 
 /** How long the server is ill, and what it may cost: the growth of the waits makes both figures of one kind. */
-const ILL_S = LONG ? 60 : 6
+const ILL_S = LONG ? 60 : 4
 const MOST_ATTEMPTS = LONG ? 40 : 20
 const CLIENTS = 50
 const LINES = 40
@@ -62,40 +62,43 @@ const refuses: Illness = async (server) => {
   }
 }
 
-for (const era of ERAS) {
-  for (const [name, illness] of [
-    ['closes every connection', closes],
-    ['cuts every call', cuts],
-    ['refuses connections', refuses],
-  ] as const) {
-    test(`${era}: a server that ${name} costs few attempts, calls fail fast, and it is found again`, async (t) => {
-      const server = await httpServer(t, { era })
-      const well = await httpServer(t, { era })
-      const gate = await startFar(t, { ill: server.url, well: well.url }, { era })
-      assert.equal(textOf(await gate.call('ill__get')), 'get')
-      assert.equal(textOf(await gate.call('well__get')), 'get')
-      const heal = await illness(server)
-      const end = Date.now() + ILL_S * 1000
-      let slowest = 0
-      while (Date.now() < end) {
-        const begun = Date.now()
-        const [answers] = await Promise.all([
-          Promise.all(Array.from({ length: CLIENTS }, () => gate.call('ill__put', {}))),
-          gate.call('well__get').then((said) => assert.equal(textOf(said), 'get')),
-        ])
-        for (const answer of answers) {
-          assert.equal(answer.result?.isError, true)
-          assert.match(refusalCode(answer) ?? '', /^(upstream_down|outcome_unknown)$/)
+// They mostly wait, so they wait together.
+describe('at once', { concurrency: 3 }, () => {
+  for (const era of ERAS) {
+    for (const [name, illness] of [
+      ['closes every connection', closes],
+      ['cuts every call', cuts],
+      ['refuses connections', refuses],
+    ] as const) {
+      test(`${era}: a server that ${name} costs few attempts, calls fail fast, and it is found again`, async (t) => {
+        const server = await httpServer(t, { era })
+        const well = await httpServer(t, { era })
+        const gate = await startFar(t, { ill: server.url, well: well.url }, { era })
+        assert.equal(textOf(await gate.call('ill__get')), 'get')
+        assert.equal(textOf(await gate.call('well__get')), 'get')
+        const heal = await illness(server)
+        const end = Date.now() + ILL_S * 1000
+        let slowest = 0
+        while (Date.now() < end) {
+          const begun = Date.now()
+          const [answers] = await Promise.all([
+            Promise.all(Array.from({ length: CLIENTS }, () => gate.call('ill__put', {}))),
+            gate.call('well__get').then((said) => assert.equal(textOf(said), 'get')),
+          ])
+          for (const answer of answers) {
+            assert.equal(answer.result?.isError, true)
+            assert.match(refusalCode(answer) ?? '', /^(upstream_down|outcome_unknown)$/)
+          }
+          slowest = Math.max(slowest, Date.now() - begun)
+          await sleep(Math.max(0, 1000 - (Date.now() - begun)))
         }
-        slowest = Math.max(slowest, Date.now() - begun)
-        await sleep(Math.max(0, 1000 - (Date.now() - begun)))
-      }
-      const attempts = await heal()
-      assert.ok(attempts < MOST_ATTEMPTS, `${attempts} attempts`)
-      assert.ok(slowest < 3000, `${slowest} ms`)
-      const lines = gate.errors().split('\n').length
-      assert.ok(lines < LINES, `${lines} lines`)
-      assert.equal(await succeeds(gate, 'ill__get', 45_000), 'get')
-    })
+        const attempts = await heal()
+        assert.ok(attempts < MOST_ATTEMPTS, `${attempts} attempts`)
+        assert.ok(slowest < 3000, `${slowest} ms`)
+        const lines = gate.errors().split('\n').length
+        assert.ok(lines < LINES, `${lines} lines`)
+        assert.equal(await succeeds(gate, 'ill__get', 45_000), 'get')
+      })
+    }
   }
-}
+})

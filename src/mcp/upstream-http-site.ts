@@ -22,7 +22,6 @@ export type SiteOptions = {
 /** A place that keeps its connections. `long`: a stream that stays open, which takes no place of a call. */
 export type Site = {
   readonly url: URL
-  readonly allowRedirects: boolean
   readonly open: (to: URL, options: Http.RequestOptions, long: boolean) => Http.ClientRequest
   /** Why a redirect to this address is not followed; null when it is. */
   readonly refuses: (from: URL, to: URL) => string | null
@@ -62,16 +61,16 @@ export function site(options: SiteOptions): Site {
     }
     return agent
   }
+  const own = partsOf(url)
   return {
     url,
-    allowRedirects: options.allowRedirects,
     open(to, given, long) {
       const { protocol } = to
-      return library(protocol).request(to, {
+      return library(protocol).request({
+        ...(to === url ? own : partsOf(to)),
         ...given,
         agent: agentOf(protocol, long),
         lookup,
-        ...(protocol === 'https:' ? { rejectUnauthorized: true } : {}),
       })
     },
     refuses(from, to) {
@@ -89,6 +88,20 @@ export function site(options: SiteOptions): Site {
     },
   }
 }
+
+/** What of an address a request needs: worked out once, not for each call. */
+function partsOf({ hostname, pathname, port, protocol, search }: URL): Http.RequestOptions {
+  const parts = {
+    protocol,
+    hostname: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname,
+    path: pathname + search,
+    ...(port === '' ? {} : { port }),
+  }
+  // Whatever the environment of this process says of certificates.
+  return protocol === 'https:' ? { ...parts, ...VERIFIED } : parts
+}
+
+const VERIFIED = { rejectUnauthorized: true }
 
 const library = (protocol: string): Pick<typeof Http, 'Agent' | 'request'> =>
   protocol === 'https:'

@@ -170,17 +170,17 @@ function enter(life: Life, link: Link, { hello, session }: Greeted): void {
 
 function linkOf(life: Life): Link {
   const { options, place } = life
-  return {
+  const link: Link = {
     name: options.name,
     ground: {
       site: place,
-      own: options.headers,
+      own: named(options),
       limits: options.limits,
       flood: floodgate(),
       counts: { junk: 0, stray: 0, asked: 0, flood: 0 },
       batches: false,
     },
-    keeper: keeperOf(life),
+    keeper: keeperOf(life, () => link),
     nextId: () => ++life.lastId,
     notified: options.notified,
     say: options.say,
@@ -196,19 +196,30 @@ function linkOf(life: Life): Link {
     session: null,
     open: true,
   }
+  return link
 }
 
-function keeperOf(life: Life): Keeper {
+/** The configured headers, and who we are where they do not say. */
+function named({ client, headers }: HttpOptions): HeaderSet {
+  const says = Object.keys(headers).some((name) => name.toLowerCase() === 'user-agent')
+  return says ? headers : { ...headers, 'User-Agent': `${client.name}/${client.version}` }
+}
+
+/** What is left of an earlier link says nothing of this one. */
+function keeperOf(life: Life, own: () => Link): Keeper {
   return {
     lost(how, why) {
+      const link = own()
+      if (life.link !== link || life.state !== 'up') return
       life.broken++
-      if (life.link !== null) life.link.window = FIRST_WINDOW
-      const grave = how === 'unreached' || life.link?.careful === true || life.broken >= MAX_BROKEN
-      if (grave && life.state === 'up') down(life, why)
+      link.window = FIRST_WINDOW
+      if (how === 'unreached' || link.careful || life.broken >= MAX_BROKEN) down(life, why)
     },
     alive() {
+      const link = own()
+      if (life.link !== link) return
       life.broken = 0
-      if (life.link !== null) trust(life.link)
+      trust(link)
     },
     outdated: () => void recheck(life),
     renew: (epoch) => renew(life, epoch),

@@ -44,6 +44,7 @@ test('a modern call carries the headers of its own body and the configured ones,
     'mcp-method',
     'mcp-name',
     'mcp-protocol-version',
+    'user-agent',
   ])
   assert.equal(seen?.headers['authorization'], 'Bearer ours')
   assert.equal(seen.headers['mcp-name'], '=?base64?w6ljaG8=?=')

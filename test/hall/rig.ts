@@ -58,6 +58,8 @@ export type Wish = {
   readonly ask?: Line['ask']
   readonly signal?: AbortSignal
   readonly client?: Client
+  /** In place of the rig's own, for coats round them. */
+  readonly doors?: Doors
 }
 
 export type Hall = {
@@ -106,12 +108,13 @@ export async function hall(
     say: () => undefined,
     onFatal: (fault) => assert.fail(fault),
   })
+  const upstreams = start(t, [config('s', { command: scripted('--era', era, ...flags) })], {
+    principals: 'many',
+  })
+  // After the server's end, which is what parked calls come to.
   t.after(async () => {
     await store.stop().catch(() => undefined)
     if (dir === '') rmSync(place, { recursive: true, force: true })
-  })
-  const upstreams = start(t, [config('s', { command: scripted('--era', era, ...flags) })], {
-    principals: 'many',
   })
   const doors: Doors = {
     store,
@@ -134,7 +137,7 @@ export async function hall(
     client,
     call: (name, wish = {}) => {
       const who = wish.client ?? client('p')
-      return handle(callOf(who, name, wish, doors), doors, {
+      return handle(callOf(who, name, wish, doors), wish.doors ?? doors, {
         watch: { progress: () => undefined, log: () => undefined },
         signal: wish.signal ?? new AbortController().signal,
         ask: wish.ask ?? null,

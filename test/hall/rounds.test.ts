@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
+import { Fault } from '../../src/fault.ts'
 import { MAX_ROUNDS } from '../../src/hall/rounds.ts'
+import type { Draft } from '../../src/ledger/entry.ts'
 import { until } from '../store/scene.ts'
 import { ANA, asked, code, data, FORM, hall, plain, ROOTS, told } from './rig.ts'
 
@@ -207,3 +209,49 @@ test('a client that cancels while it is asked hears nothing more', async (t) => 
   assert.equal(reply.kind, 'silent')
   await until('the parked call ends', () => last()?.outcome !== 'awaiting')
 })
+
+test('a parked call that cannot be taken up is unknown, and its key is not sent again', async (t) => {
+  const rig = await hall(t, 'legacy')
+  const first = asked(await rig.call('asks', { args: ASKS }))
+  const { upstreams } = rig.doors
+  const lost = { kind: 'unsent', code: 'state_invalid', why: 'it is not parked here' } as const
+  const coat = { ...upstreams, resume: () => Promise.resolve(lost) }
+  const doors = { ...rig.doors, upstreams: coat }
+  const [key = ''] = Object.keys(first.asks.asks)
+  const retry = { state: first.state, responses: { [key]: ANA } }
+  const reply = await rig.call('asks', { args: ASKS, retry, doors })
+  assert.equal(code(reply), 'outcome_unknown')
+  assert.equal(code(await rig.call('asks', { args: ASKS })), 'outcome_unknown')
+  assert.equal(rig.last('outcome')?.outcome, 'unknown')
+})
+
+for (const era of ['modern', 'legacy'] as const) {
+  const tool = era === 'modern' ? 'inquire' : 'asks'
+  const args = era === 'modern' ? WHO : ASKS
+
+  test(`an ask that cannot be recorded never reaches the client (${era})`, async (t) => {
+    const rig = await hall(t, era)
+    const append = (draft: Draft): Promise<void> =>
+      draft.kind === 'ask'
+        ? Promise.reject(new Fault('not_recorded', 'the disk is full'))
+        : rig.store.append(draft)
+    const doors = { ...rig.doors, store: { ...rig.store, append } }
+    const ask = (): never => assert.fail('asked')
+    await assert.rejects(rig.call(tool, { args, doors, ask }), { code: 'outcome_not_recorded' })
+  })
+
+  test(`an answer that cannot be recorded never reaches the server (${era})`, async (t) => {
+    const rig = await hall(t, era)
+    const first = asked(await rig.call(tool, { args }))
+    const append = (draft: Draft): Promise<void> =>
+      draft.kind === 'ask'
+        ? Promise.reject(new Fault('not_recorded', 'the disk is full'))
+        : rig.store.append(draft)
+    const doors = { ...rig.doors, store: { ...rig.store, append } }
+    const [key = ''] = Object.keys(first.asks.asks)
+    const retry = { state: first.state, responses: { [key]: ANA } }
+    await assert.rejects(rig.call(tool, { args, retry, doors }), { code: 'not_recorded' })
+    // Nothing was taken up: the same state is good when the disk is.
+    assert.equal((await rig.call(tool, { args, retry })).kind, 'answered')
+  })
+}

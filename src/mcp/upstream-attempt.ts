@@ -139,6 +139,8 @@ function waiterOf(flight: Flight): Waiter {
       }
     },
     log: (params) => flight.listener?.watch.log(params),
+    client: flight.client,
+    waits: () => flight.listener === null,
   }
   const isAsked = mayBeAsked(flight.method) && Object.keys(flight.capabilities).length > 0
   if (!isAsked || flight.line.hop.era === 'modern') return waiter

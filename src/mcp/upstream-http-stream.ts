@@ -1,6 +1,7 @@
 // The stream on which a legacy server says what belongs to no request: opened, and opened again with patience.
 
 import { type Json, type JsonObject, object } from '../json.ts'
+import { type Candidate, only } from './upstream-correlate.ts'
 import { type Flight, type Link, type Session, sessionHeaders } from './upstream-http-link.ts'
 import { read } from './upstream-http-read.ts'
 import { type Head, send, type Sending } from './upstream-http-send.ts'
@@ -120,14 +121,15 @@ function hear({ link, session }: State, data: Buffer): void {
     ears: {
       notice(method: string, params: JsonObject) {
         if (method === 'notifications/progress') return
-        const one = method === 'notifications/message' ? only(link, epoch, 'log') : 'none'
+        const one =
+          method === 'notifications/message' ? only(candidates(link, epoch, 'log')) : 'none'
         if (typeof one === 'string') link.notified(method, params)
         else one.waiter.log?.(params)
       },
       asked(id: Json, method: string, params: JsonObject) {
         if (typeof id !== 'string' && typeof id !== 'number') return
         if (method === 'ping') return answerAsk(link, { id, epoch }, PONG)
-        const one = only(link, epoch, 'asked')
+        const one = only(candidates(link, epoch, 'asked'))
         if (one === 'several') answerAsk(link, { id, epoch }, SEVERAL)
         else if (one === 'none') answerAsk(link, { id, epoch }, notOffered(method))
         else asked(link, one, { id, method, params })
@@ -136,16 +138,18 @@ function hear({ link, session }: State, data: Buffer): void {
   })
 }
 
-/** The one request under way in this session that wants to hear of this. */
-function only({ flights }: Link, epoch: number, of: 'asked' | 'log'): Flight | 'none' | 'several' {
-  let found: Flight | 'none' = 'none'
+/** The requests under way in this session that this may be about. */
+function* candidates(
+  { flights }: Link,
+  epoch: number,
+  of: 'asked' | 'log',
+): Iterable<Candidate<Flight>> {
   for (const one of flights) {
-    const isOpen = one.state === 'out' && one.epoch === epoch && !one.cancelled
-    if (!isOpen || one.waiter[of] === undefined) continue
-    if (found !== 'none') return 'several'
-    found = one
+    const { waiter, cancelled } = one
+    if (one.state !== 'out' || one.epoch !== epoch || waiter[of] === undefined) continue
+    if (cancelled && of === 'log') continue
+    yield { of: one, client: waiter.client ?? null, waits: cancelled || waiter.waits?.() === true }
   }
-  return found
 }
 
 const SEVERAL: AskReply = {

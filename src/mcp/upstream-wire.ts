@@ -7,6 +7,7 @@ import type { Child, Parcel } from './child.ts'
 import type { Edges } from './lines.ts'
 import { PROTOCOL } from './era.ts'
 import { type Shelf, shelf } from './shelf.ts'
+import { type Candidate, only } from './upstream-correlate.ts'
 import { type Floodgate, floodgate } from './upstream-flood.ts'
 import { answerOf, type Heard, idOf } from './upstream-heard.ts'
 import { answerByItems } from './upstream-items.ts'
@@ -23,6 +24,10 @@ export type Waiter = {
   /** The server asks something of the client in the middle of this request; `answer` does nothing when it
    *  is called again or when the server does not wait any more. Absent: it is told that nobody answers. */
   readonly asked?: (ask: Ask, answer: (reply: AskReply) => void) => void
+  /** For whom it is asked; absent: for nobody in particular. */
+  readonly client?: string
+  /** True while its client is asked, so that it is hardly the one that speaks. */
+  readonly waits?: () => boolean
   /** A log message that belongs to this request. */
   readonly log?: (params: JsonObject) => void
   /** A subscription only: what the server announces on it. */
@@ -298,16 +303,13 @@ function listenerOf(
   params: JsonObject,
 ): ((params: JsonObject) => void) | null {
   if (method === 'notifications/message') {
-    const one = only(pending, isLogging)
+    const one = only(candidates(pending, 'log'))
     return typeof one === 'string' ? null : (one.log ?? null)
   }
   const id = member(params['_meta'], SUBSCRIPTION)
   const listening = typeof id === 'number' ? pending.get(id)?.waiter.notice : undefined
   return listening === undefined ? null : (told) => listening(method, told)
 }
-
-const isLogging = ({ waiter, cancelledAt }: Pending): boolean =>
-  waiter.log !== undefined && cancelledAt === null
 
 /** The server ends a subscription, or does not wait any more for what it asked. */
 function ended({ pending, asks }: Talk, params: JsonObject): void {
@@ -339,7 +341,7 @@ function answerAsk(talk: Talk, { id, method, params }: Asking): void {
   if (crowded) return turnAway(INTERNAL, 'too many requests wait for an answer')
   if (method === 'ping') return reply({ kind: 'result', value: object({}) })
   if (!isAskMethod(method)) return turnAway(METHOD_NOT_FOUND, `${method} is not offered`)
-  const one = only(talk.pending, mayAsk)
+  const one = only(candidates(talk.pending, 'asked'))
   if (one === 'none') turnAway(METHOD_NOT_FOUND, `${method} is not offered`)
   else if (one === 'several') turnAway(INTERNAL, SEVERAL)
   else one.asked?.({ method, params }, reply)
@@ -348,23 +350,16 @@ function answerAsk(talk: Talk, { id, method, params }: Asking): void {
 const SEVERAL = 'several calls are in flight, and nothing says which one asks'
 
 /** The waiter of the one request that is so. */
-function only(
-  pending: Talk['pending'],
-  is: (one: Pending) => boolean,
-): Waiter | 'none' | 'several' {
-  let found: Waiter | 'none' = 'none'
-  for (const one of pending.values()) {
-    if (!is(one)) continue
-    if (found !== 'none') return 'several'
-    found = one.waiter
+/** The requests that this may be about. One that was just cancelled may still be the one that asks. */
+function* candidates(pending: Talk['pending'], of: 'asked' | 'log'): Iterable<Candidate<Waiter>> {
+  for (const { waiter, cancelledAt } of pending.values()) {
+    if (waiter[of] === undefined) continue
+    const isLate = cancelledAt !== null && performance.now() - cancelledAt > CANCELLED_ASKS_MS
+    if (isLate || (cancelledAt !== null && of === 'log')) continue
+    const waits = cancelledAt !== null || waiter.waits?.() === true
+    yield { of: waiter, client: waiter.client ?? null, waits }
   }
-  return found
 }
-
-/** Also a call that was just cancelled may still be the one that asks. */
-const mayAsk = ({ waiter, cancelledAt }: Pending): boolean =>
-  waiter.asked !== undefined &&
-  (cancelledAt === null || performance.now() - cancelledAt < CANCELLED_ASKS_MS)
 
 const ASK_METHODS: ReadonlySet<string> = new Set<AskMethod>([
   'elicitation/create',

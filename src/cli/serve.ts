@@ -107,7 +107,9 @@ const startLine = ({ serving, policy }: Config, { url }: HttpServer, dir: string
   'results pass whole: field selection is not built yet'
 
 function warnings({ serving }: Config, anonymous: Client | null, store: Store): readonly string[] {
-  const { host } = serving.listen
+  const { listen, hosts } = serving
+  const { host } = listen
+  const isAny = host === '0.0.0.0' || host === '::'
   const isLocal = /^(127\.|::1$|localhost$)/.test(host)
   const nobody = anonymous === null && store.clients().size === 0
   return [
@@ -117,6 +119,9 @@ function warnings({ serving }: Config, anonymous: Client | null, store: Store): 
           `whoever reaches this address is served as profile ${anonymous.profile}, without a token`,
         ]),
     ...(nobody ? ['no client is known yet; run: eclusa client add NAME --profile P'] : []),
+    ...(isAny && hosts.length === 0
+      ? ['only requests for this machine itself are answered; name others under allowed_hosts']
+      : []),
     ...(isLocal
       ? []
       : [

@@ -60,6 +60,7 @@ export function post(hall: Hall, visit: Visit): void {
   if (seat.load.unread() > MAX_UNREAD) return hall.overload(visit, 'too many answers unread')
   if (headers.values.get('expect')?.toLowerCase() === '100-continue') {
     visit.response.writeContinue()
+    visit.response.shouldKeepAlive = request.headers.connection?.toLowerCase() !== 'close'
   }
   readBody(request, hall.json.bytes, (body) => received(hall, { ...visit, accepts }, body))
 }

@@ -64,7 +64,11 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const gate = gateOf(options)
   const { server, times } = gate
   server.on('request', (request, response) => visit(gate, request, response))
-  server.on('checkContinue', (request, response) => visit(gate, request, response))
+  server.on('checkContinue', (request, response) => {
+    // A body that was not asked for may come or not: what follows on this connection cannot be told from it.
+    response.shouldKeepAlive = false
+    visit(gate, request, response)
+  })
   server.on('clientError', (error, socket) => unreadable(gate, error, socket))
   const { upstreams } = options
   upstreams.onChange((_upstream, kind) => gate.seats.fronts().forEach((one) => one.changed(kind)))
@@ -268,7 +272,7 @@ function sweep(gate: Gate): void {
   }
 }
 
-async function close({ server }: Gate, timer: NodeJS.Timeout): Promise<void> {
+async function close({ server, flood: counted }: Gate, timer: NodeJS.Timeout): Promise<void> {
   clearInterval(timer)
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve())
@@ -277,4 +281,5 @@ async function close({ server }: Gate, timer: NodeJS.Timeout): Promise<void> {
   const last = setTimeout(() => server.closeAllConnections(), FLUSH_MS)
   await closed
   clearTimeout(last)
+  await counted.flush()
 }

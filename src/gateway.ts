@@ -82,7 +82,7 @@ export async function list(
 ): Promise<{ readonly shown: readonly Shown[]; readonly complete: boolean }> {
   const set = doors.policy()
   const { names } = doors.upstreams
-  const lists = await Promise.all(names.map((name) => doors.upstreams.list(name, kind)))
+  const lists = await Promise.all(names.map((name) => doors.upstreams.list(name, kind, client.name)))
   const items: Shown[] = []
   for (const [at, upstream] of names.entries()) {
     const listed = lists[at]

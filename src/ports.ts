@@ -214,11 +214,16 @@ export type Attempt =
 export interface Upstreams {
   /** Names in the order of the configuration. */
   readonly names: readonly string[]
-  /** The list as last known, asked for when it is not known or no longer true. */
-  list(upstream: string, kind: ListKind): Promise<Listed>
+  /** The list as last known, asked for when it is not known or no longer true. With a client, as that one has
+   *  it: some servers offer what their calls have brought up. */
+  list(upstream: string, kind: ListKind, client?: Client['name']): Promise<Listed>
   /** One tool's current definition; asks the server for its list at most once for a name that the last
    *  list lacks. `down`: the server cannot be asked. */
-  definition(upstream: string, tool: string): Promise<Definition | 'absent' | 'down'>
+  definition(
+    upstream: string,
+    tool: string,
+    client?: Client['name'],
+  ): Promise<Definition | 'absent' | 'down'>
   /** Capabilities and instructions the server declared; null while it is down. */
   hello(upstream: string): Promise<Hello | null>
   /** A client that may be asked these is about to be shown what servers offer, which some make depend on it:

@@ -16,7 +16,8 @@ export async function learn({ call, set, doors }: Page): Promise<Facts | 'down'>
   const { target, client } = call
   if (call.method !== 'tools/call' || target === null) return NOTHING
   if (admits(set, client, target) !== null) return NOTHING
-  const definition = await doors.upstreams.definition(target.upstream, target.name)
+  const { upstream, name } = target
+  const definition = await doors.upstreams.definition(upstream, name, client.name)
   if (definition === 'down') return 'down'
   if (definition === 'absent') return NOTHING
   const pin = await settle({ client, set, doors }, target.upstream, definition)

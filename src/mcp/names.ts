@@ -56,7 +56,7 @@ async function resolveCut(
   { client, doors }: Desk,
 ): Promise<Route> {
   const { kind, upstream } = plain
-  const { items } = await doors.upstreams.list(upstream, listOf(kind))
+  const { items } = await doors.upstreams.list(upstream, listOf(kind), client.name)
   const owners = items
     .filter(({ name }) => exposed(doors.upstreams.names, upstream, name) === asked)
     .map(({ name }): Target => ({ kind, upstream, name }))

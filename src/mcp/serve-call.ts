@@ -108,7 +108,8 @@ async function withHeaders(
   const { doors } = scene
   const isTool = method === 'tools/call' && hop !== null && target !== null
   if (!isTool || admits(doors.policy(), client, target) !== null) return { kind: 'headed', call }
-  const definition = await doors.upstreams.definition(target.upstream, target.name)
+  const { upstream, name } = target
+  const definition = await doors.upstreams.definition(upstream, name, client.name)
   const schema = typeof definition === 'string' ? undefined : definition.value['inputSchema']
   const problem = hop.checkParams(schema, args)
   if (problem !== null) return { kind: 'mismatch', problem }

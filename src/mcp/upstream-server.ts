@@ -46,8 +46,9 @@ export type Hearers = {
 /** One server. `startMs`: how long a call waits for a start, the probe and the handshake after it. */
 export type Server = {
   readonly config: UpstreamConfig
-  readonly lists: Lists
   readonly base: () => Upstream
+  /** What it offers to this client, or to nobody in particular, and who is asked for it. */
+  readonly offer: (client: string | undefined) => Offer
   readonly startMs: number
   readonly death: () => string | null
   readonly attempt: (ticket: Ticket, send: Send) => Promise<Attempt>
@@ -55,6 +56,9 @@ export type Server = {
   readonly release: (uri: string, client: string) => void
   readonly stop: () => Promise<void>
 }
+
+/** Lists, and the process or session whose they are. */
+type Offer = { readonly lists: Lists; readonly upstream: Upstream }
 
 type Self = {
   readonly config: UpstreamConfig
@@ -65,6 +69,8 @@ type Self = {
   readonly levels: Levels
   readonly listener: Listener
   readonly subs: Subscriptions
+  /** What a client's own process offers, once it said that this is not what it was. */
+  readonly own: Map<string, Offer>
   /** What ended the base last. */
   deaths: Coroner | null
 }
@@ -75,14 +81,7 @@ export function server(
   options: UpstreamsOptions,
   { hearers, lot }: { readonly hearers: Hearers; readonly lot: Lot },
 ): Server {
-  const say = (text: string): void => options.say(`${config.name}: ${text}`)
-  const lists = upstreamLists({
-    waitMs: config.listMs,
-    maxItems: options.limits.listItems,
-    maxPages: options.limits.listPages,
-    warn: say,
-    onChange: hearers.changed,
-  })
+  const lists = newLists(config, options, hearers)
   const heard = listener((method, params) => announced(self, { method, params, peer: null }))
   const subs = subscriptions(heard)
   const levels = upstreamLevels()
@@ -96,6 +95,7 @@ export function server(
     levels,
     listener: heard,
     subs,
+    own: new Map(),
     deaths: null,
   }
   const peers: Peers = upstreamPeers({
@@ -109,8 +109,8 @@ export function server(
   })
   return {
     config,
-    lists,
     base: () => peers.base().upstream,
+    offer: (client) => offerTo(self, peers, client),
     startMs,
     death: () => self.deaths?.death() ?? null,
     attempt: (ticket, send) => attempt(self, peers, { ticket, send }),
@@ -120,6 +120,26 @@ export function server(
   }
 }
 
+const newLists = (
+  config: UpstreamConfig,
+  { limits, say }: UpstreamsOptions,
+  hearers: Hearers,
+): Lists =>
+  upstreamLists({
+    waitMs: config.listMs,
+    maxItems: limits.listItems,
+    maxPages: limits.listPages,
+    warn: (text) => say(`${config.name}: ${text}`),
+    onChange: hearers.changed,
+  })
+
+/** The base's, but for a client whose own process has changed what it offers and still runs. */
+function offerTo({ own, lists }: Self, peers: Peers, client: string | undefined): Offer {
+  const offer = client === undefined ? undefined : own.get(client)
+  if (offer !== undefined && offer.upstream.connection() !== null) return offer
+  return { lists, upstream: peers.base().upstream }
+}
+
 /** Starts one process or session. */
 function start(self: Self, wish: Wish): Upstream {
   const { config, options } = self
@@ -127,7 +147,7 @@ function start(self: Self, wish: Wish): Upstream {
   const whose = wish.client === null ? '' : ` (for ${wish.client})`
   const say = (text: string): void => options.say(`${config.name}${whose}: ${text}`)
   const bounds: JsonLimits = { ...limits, bytes: limits.upstreamBytes }
-  const peer = { client: wish.client, isBase: wish.isBase }
+  const peer: Speaker = { client: wish.client, isBase: wish.isBase, upstream: null }
   const begin = (deaths: Coroner): ServerOptions => ({
     name: config.name,
     probeMs: config.probeMs,
@@ -138,6 +158,7 @@ function start(self: Self, wish: Wish): Upstream {
     failed: deaths.failed,
     ready(connection) {
       deaths.lives()
+      forget(self, peer)
       if (wish.isBase) self.lists.renewed()
       if (wish.isBase) self.listener.ready(connection)
       if (wish.serves) self.subs.renewed(wish.client, connection)
@@ -152,17 +173,19 @@ function start(self: Self, wish: Wish): Upstream {
   if (config.kind === 'url') {
     const far = { ...config, ...begin(deaths), say }
     // A start with servers of our own machine alone does not pay for HTTP.
-    return deferred(
+    peer.upstream = deferred(
       import('./upstream-http.ts').then(({ startHttpUpstream }) => startHttpUpstream(far)),
     )
+    return peer.upstream
   }
-  return startUpstream({
+  peer.upstream = startUpstream({
     ...config,
     ...begin(deaths),
     env,
     stderrLineBytes: limits.stderrLineBytes,
     words: deaths.words,
   })
+  return peer.upstream
 }
 
 /** A server whose way of being reached is still being loaded. */
@@ -180,20 +203,48 @@ type Announced = {
   readonly method: string
   readonly params: JsonObject
   /** Who said it; null: the subscription of a modern server. */
-  readonly peer: { readonly client: string | null; readonly isBase: boolean } | null
+  readonly peer: Speaker | null
+}
+
+/** One process or session that says something. */
+type Speaker = {
+  readonly client: string | null
+  readonly isBase: boolean
+  upstream: Upstream | null
+}
+
+/** A process that is new offers again what any other one does. */
+function forget({ own, hearers }: Self, { client, upstream }: Speaker): void {
+  if (client === null || own.get(client)?.upstream !== upstream) return
+  own.delete(client)
+  for (const kind of new Set(CHANGES.values())) hearers.changed(kind)
 }
 
 /** What a server says that belongs to no call. */
-function announced({ lists, hearers, options }: Self, { method, params, peer }: Announced): void {
+function announced(self: Self, { method, params, peer }: Announced): void {
+  const { hearers, options } = self
   const client = peer?.client ?? null
   const kind = CHANGES.get(method)
-  // The lists are those of the base; what another process announces is true of that one alone.
-  if (kind !== undefined && peer?.isBase !== false) lists.changed(kind)
+  if (kind !== undefined) changed(self, kind, peer)
   else if (method === 'notifications/resources/updated') hearers.updated(params, client)
   // With many clients nobody can say whose call it tells of, unless the whole process is one client's.
   else if (method === 'notifications/message') {
     if (options.principals === 'one' || client !== null) hearers.logged(params, client)
   }
+}
+
+/** What another process than the base announces is true of that one alone: from now on its client is shown its
+ *  lists. */
+function changed(self: Self, kind: ListKind, peer: Speaker | null): void {
+  const { config, options, hearers, lists, own } = self
+  if (peer === null || peer.isBase) return lists.changed(kind)
+  const { client, upstream } = peer
+  if (client === null || upstream === null) return
+  const known = own.get(client)
+  const offer =
+    known?.upstream === upstream ? known : { upstream, lists: newLists(config, options, hearers) }
+  own.set(client, offer)
+  offer.lists.changed(kind)
 }
 
 type Wanted = { readonly ticket: Ticket; readonly send: Send }

@@ -60,14 +60,16 @@ export function startUpstreams(
   }
   return {
     names: configs.map((config) => config.name),
-    async list(name, kind) {
-      const { base, config, lists } = find(name)
+    async list(name, kind, client) {
+      const { offer, config } = find(name)
+      const { lists, upstream } = offer(client)
       const waitMs = alone ? config.listMs : Math.min(config.listMs, START_GRACE_MS)
-      return lists.list(kind, await base().reach(waitMs))
+      return lists.list(kind, await upstream.reach(waitMs))
     },
-    async definition(name, tool) {
-      const { base, lists, startMs } = find(name)
-      const connection = base().connection() ?? (await base().reach(startMs))
+    async definition(name, tool, client) {
+      const { offer, startMs } = find(name)
+      const { lists, upstream } = offer(client)
+      const connection = upstream.connection() ?? (await upstream.reach(startMs))
       return connection === null ? 'down' : lists.definition(tool, connection)
     },
     async hello(name) {

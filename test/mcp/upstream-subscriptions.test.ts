@@ -244,3 +244,25 @@ test('a process of a client that nobody uses any more ends, one that waits for c
   rig.release('s', 'notes://a', 'ana')
   await until(() => linesOf(`/proc/${ana}/status`).length === 0)
 })
+
+test('a client whose own process changed its tools is shown them, and nobody else is', async (t) => {
+  const command = scripted('--era', 'legacy')
+  const rig = start(t, [config('s', { command })], { principals: 'many' })
+  const heard: string[] = []
+  const names = async (client: string): Promise<string[]> =>
+    (await rig.list('s', 'tools', client)).items.map(({ name }) => name)
+  const calm = await names('ana')
+  rig.onChange((_upstream, kind) => heard.push(kind))
+  const added = { name: 'brought_up', inputSchema: { type: 'object' } }
+  await call(rig, 'change', { tools: [added] }, { client: 'ana' })
+  await until(() => heard.includes('tools'))
+  assert.deepEqual(await names('ana'), [...calm, 'brought_up'])
+  assert.deepEqual(await names('bob'), calm)
+  assert.equal(typeof (await rig.definition('s', 'brought_up', 'ana')), 'object')
+  assert.equal(await rig.definition('s', 'brought_up', 'bob'), 'absent')
+  assert.equal(textOf(await call(rig, 'brought_up', {}, { client: 'ana' })), 'brought_up')
+  heard.length = 0
+  await call(rig, 'crash', { when: 'before' }, { client: 'ana' })
+  await until(() => heard.includes('tools'))
+  assert.deepEqual(await names('ana'), calm)
+})

@@ -205,20 +205,24 @@ function exchange(
   waitMs: number,
 ): Promise<Answered> {
   const { promise, resolve } = Promise.withResolvers<Answered>()
-  const timer = setTimeout(() => {
+  const done = (what: Answered): void => {
+    clearTimeout(timer)
+    link.words.delete(giveUp)
+    resolve(what)
+  }
+  const giveUp = (): void => {
     talking.stop()
-    resolve({ kind: 'timeout' })
-  }, waitMs)
+    done({ kind: 'timeout' })
+  }
+  const timer = setTimeout(giveUp, waitMs)
+  link.words.add(giveUp)
   const talking = talk(
     link.ground,
     { id, body: text, headers, byItems: false, resume: null, long: false },
     {
       asked: () => {},
       notice: () => {},
-      told(what) {
-        clearTimeout(timer)
-        resolve(what)
-      },
+      told: done,
     },
   )
   return promise

@@ -3,6 +3,7 @@
 import { isObject, type Json, type JsonObject, object, writeJson } from '../json.ts'
 import type { Waiter } from './upstream-wire.ts'
 import { type HeaderSet, type Mirror, mirrorsIn } from './upstream-http-headers.ts'
+import type { Gate } from './upstream-http-health.ts'
 import type { Ground } from './upstream-http-read.ts'
 import { send } from './upstream-http-send.ts'
 import { POSTED, type Talking } from './upstream-http-talk.ts'
@@ -60,37 +61,18 @@ export type Link = {
   readonly mirrors: Map<string, readonly Mirror[]>
   /** Tools that were told of as left out. */
   readonly warned: Set<string>
-  /** Those that wait for their turn, oldest first. */
-  waiting: Flight[]
-  starting: number
-  /** How many may be starting; it grows with each that is proved. */
-  window: number
-  silent: number
-  /** Nothing is known of its health yet: it gets few requests at once. */
-  careful: boolean
+  /** How many requests may start, shared by all who speak to the server. */
+  readonly gate: Gate
+  /** First words that are under way: each is given up when called. */
+  readonly words: Set<() => void>
   /** Null: a modern one. */
   session: Session | null
   open: boolean
 }
 
-/** New connections at once of which nothing is known yet, at first and at most: what a server that closes
- *  them all is spared, however many calls wait. */
-export const FIRST_WINDOW = 4
-const MAX_WINDOW = 256
-/** Requests without a reply while nothing is known of the server's health. */
-const MAX_CAREFUL = 1
 const MAX_MIRRORED = 10_000
 const MAX_WARNED = 1000
 const MAX_NAME_SHOWN = 80
-
-/** True when one more request may start. */
-export const hasRoom = (link: Link): boolean =>
-  link.starting < link.window && (!link.careful || link.silent < MAX_CAREFUL)
-
-/** One new connection is proved: so many more may start. */
-export function widen(link: Link): void {
-  link.window = Math.min(MAX_WINDOW, link.window + 1)
-}
 
 /** The headers of a session. */
 export function sessionHeaders(session: Session): HeaderSet {

@@ -24,7 +24,7 @@ type Reply = Extract<Told, { kind: 'answer' | 'status' }>
 const HEADER_MISMATCH = -32_020
 const UNSUPPORTED_VERSION = -32_022
 const METHOD_NOT_FOUND = -32_601
-/** By these HTTP says that the request was turned away for its form. Source: RFC 9110, 15.5; docs/decisions/0084-what-a-status-proves.md. */
+/** By these HTTP says that the request was turned away for its form. Source: RFC 9110, 15.5; docs/decisions/0084. */
 const UNREAD: ReadonlySet<number> = new Set([405, 411, 413, 414, 415, 417, 421, 426, 431])
 /** What an endpoint says that does not know the era of a request, without an answer to it. */
 const FOREIGN: ReadonlySet<number> = new Set([400, 404, 405])
@@ -73,7 +73,7 @@ function isOutdated(sent: Sent, error: Extract<Heard, { kind: 'error' }> | null)
 }
 
 /** A reply without an answer. 429 is said before anything is done; 503 may also come from a gateway that
- *  lost a server in the middle of the call, so nobody can say. Source: RFC 6585; docs/decisions/0084-what-a-status-proves.md. */
+ *  lost a server in the middle of the call, so nobody can say. Source: RFC 6585; docs/decisions/0084. */
 function turnedAway({ head, why }: Extract<Told, { kind: 'status' }>): Heard {
   const { retryAfterMs, status } = head
   if (status === 307 || status === 308 || UNREAD.has(status)) return unsent(why)

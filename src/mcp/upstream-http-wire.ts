@@ -4,15 +4,8 @@ import type { AskMethod } from '../call.ts'
 import { isExact, type Json, type JsonObject, object, writeJson } from '../json.ts'
 import type { Heard } from './upstream-heard.ts'
 import { type HeaderSet, headersOf, versionIn } from './upstream-http-headers.ts'
-import {
-  type Flight,
-  hasRoom,
-  learn,
-  type Link,
-  sessionHeaders,
-  tell,
-  widen,
-} from './upstream-http-link.ts'
+import { hasRoom, pump, widen } from './upstream-http-health.ts'
+import { type Flight, learn, type Link, sessionHeaders, tell } from './upstream-http-link.ts'
 import { talk, type Told } from './upstream-http-talk.ts'
 import { verdictOn } from './upstream-http-verdict.ts'
 import type { AskReply, Exchange, Waiter, Wire } from './upstream-wire.ts'
@@ -45,7 +38,7 @@ export const httpWire = (link: Link): Wire => ({
  *  may still be answered. */
 export function retire(link: Link, why: string): void {
   link.open = false
-  link.waiting = []
+  link.gate.waiting = link.gate.waiting.filter(({ owner }) => owner !== link)
   for (const flight of link.flights) {
     if (flight.state === 'waiting' || flight.talking?.handed() === false) {
       flight.talking?.stop()
@@ -60,6 +53,7 @@ export function retire(link: Link, why: string): void {
 /** Ends everything at once. */
 export function sever(link: Link): void {
   retire(link, 'it is not spoken to any more')
+  for (const giveUp of link.words) giveUp()
   for (const flight of link.flights) {
     flight.talking?.stop()
     over(link, flight, { kind: 'gone', handed: true })
@@ -113,38 +107,23 @@ function depart(link: Link, flight: Flight): void {
   const renewing = link.keeper.renewing()
   if (renewing !== null) void renewing.then(() => depart(link, flight))
   else if (!link.open) over(link, flight, AWAY)
-  else if (hasRoom(link)) post(link, flight)
-  else link.waiting.push(flight)
+  else if (hasRoom(link.gate)) post(link, flight)
+  else link.gate.waiting.push({ owner: link, go: () => post(link, flight) })
 }
 
 const AWAY: Heard = { kind: 'unsent', code: 'upstream_down', why: 'it is not reached' }
 
-/** Lets go whoever waits for a place that is free now. */
-function pump(link: Link): void {
-  while (link.waiting.length > 0 && hasRoom(link)) {
-    const flight = link.waiting.shift()
-    if (flight?.state === 'waiting') post(link, flight)
-  }
-}
-
-/** Nothing is feared of the server any more. */
-export function trust(link: Link): void {
-  if (!link.careful) return
-  link.careful = false
-  pump(link)
-}
-
 function post(link: Link, flight: Flight): void {
   const { id, method, params, waiter } = flight
-  if (params === null) return
+  if (params === null || flight.state !== 'waiting') return
   const { session } = link
   const isModern = versionIn(params) !== null
   flight.state = 'out'
   flight.epoch = isModern ? 0 : (session?.epoch ?? 0)
   flight.starting = true
   flight.silent = true
-  link.starting++
-  link.silent++
+  link.gate.starting++
+  link.gate.silent++
   const own = session === null || isModern ? null : sessionHeaders(session)
   flight.talking = talk(
     link.ground,
@@ -159,7 +138,7 @@ function post(link: Link, flight: Flight): void {
     {
       handed: (kept) => handed(link, flight, kept),
       head({ status }) {
-        if (flight.proving !== undefined) widen(link)
+        if (flight.proving !== undefined) widen(link.gate)
         settled(link, flight)
         // Only a refusal can be a reason to send it again.
         if (status < 300) flight.params = null
@@ -184,7 +163,7 @@ function modernHeaders(link: Link, { method, passed }: Flight, params: JsonObjec
 function handed(link: Link, flight: Flight, kept: boolean): void {
   if (kept) return started(link, flight)
   flight.proving = setTimeout(() => {
-    widen(link)
+    widen(link.gate)
     started(link, flight)
   }, PROVED_MS).unref()
 }
@@ -193,14 +172,14 @@ function started(link: Link, flight: Flight): void {
   clearTimeout(flight.proving)
   if (!flight.starting) return
   flight.starting = false
-  link.starting--
-  pump(link)
+  link.gate.starting--
+  pump(link.gate)
 }
 
 function settled(link: Link, flight: Flight): void {
   if (flight.silent) {
     flight.silent = false
-    link.silent--
+    link.gate.silent--
   }
   started(link, flight)
 }

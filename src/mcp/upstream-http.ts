@@ -18,16 +18,20 @@ import {
 } from './upstream-http-era.ts'
 import type { HeaderSet } from './upstream-http-headers.ts'
 import {
-  FIRST_WINDOW,
-  type Keeper,
-  type Link,
-  type Session,
-  sessionHeaders,
-} from './upstream-http-link.ts'
+  type Health,
+  httpHealth,
+  lost,
+  type Member,
+  type Shared,
+  strike,
+  trust,
+  well,
+} from './upstream-http-health.ts'
+import { type Keeper, type Link, type Session, sessionHeaders } from './upstream-http-link.ts'
 import { send } from './upstream-http-send.ts'
-import { type Resolve, type Site, site } from './upstream-http-site.ts'
+import type { Resolve } from './upstream-http-site.ts'
 import { listenOn, type Stream } from './upstream-http-stream.ts'
-import { httpWire, retire, sever, trust } from './upstream-http-wire.ts'
+import { httpWire, retire, sever } from './upstream-http-wire.ts'
 import { askAll } from './upstream-pages.ts'
 
 /** How one server over HTTP is reached and spoken to. `say` takes one line for the operator. */
@@ -37,21 +41,17 @@ export type HttpOptions = ServerOptions & {
   readonly allowRedirects: boolean
   readonly allowPrivate: boolean
   readonly say: (text: string) => void
+  /** What all sessions with this server know of it together; without it, this one is alone. */
+  readonly shared?: Shared
+  /** Another session of the same server stays in touch with it. This one is made when it is wanted, and what
+   *  befalls all of them is told by the other. */
+  readonly isPeer?: boolean
   /** How names are looked up; the system's way where it is left out. */
   readonly resolve?: Resolve
 }
 
-/** The wait before the first new attempt; it doubles with each that fails. Each wait is varied by a quarter,
- *  so that many gateways do not return to one server at the same time. */
-const FIRST_WAIT_MS = 500
-const MAX_WAIT_MS = 30_000
-const MAX_DOUBLINGS = 16
-/** Only a server that was up for so long takes the growth of the waits back. */
-const SUSTAINED_MS = 60_000
 /** An attempt that is due so soon is waited for. */
 const PATIENCE_MS = 1000
-/** Replies in a row that did not come whole, until a server counts as down. One may be the call's own fault. */
-const MAX_BROKEN = 3
 /** With nothing said against it, a server that was just reached is trusted after so long. */
 const TRUST_MS = 1000
 /** How long the end of a session is waited for. */
@@ -64,7 +64,8 @@ const REFRESH_ITEMS = 10_000
 
 type Life = {
   readonly options: HttpOptions
-  readonly place: Site
+  readonly health: Health
+  readonly member: Member
   state: 'starting' | 'up' | 'down' | 'stopped'
   link: Link | null
   connection: Connection | null
@@ -72,9 +73,6 @@ type Life = {
   /** Resolves with the end of the attempt that is under way or comes next. */
   next: PromiseWithResolvers<Connection | null>
   renewing: Promise<boolean> | null
-  dueAt: number
-  failures: number
-  broken: number
   timer: NodeJS.Timeout | undefined
   trusting: NodeJS.Timeout | undefined
   mode: Mode
@@ -85,18 +83,18 @@ type Life = {
 
 /** Reaches the server and stays in touch with it until `stop`. */
 export function startHttpUpstream(options: HttpOptions): Upstream {
+  const { shared = { health: null } } = options
+  const health = (shared.health ??= httpHealth(options))
   const life: Life = {
     options,
-    place: site(options),
+    health,
+    member: { fall: (why) => fall(life, why) },
     state: 'starting',
     link: null,
     connection: null,
     stream: null,
     next: Promise.withResolvers(),
     renewing: null,
-    dueAt: 0,
-    failures: 0,
-    broken: 0,
     timer: undefined,
     trusting: undefined,
     mode: options.era === 'auto' ? 'probe' : options.era,
@@ -104,13 +102,14 @@ export function startHttpUpstream(options: HttpOptions): Upstream {
     lastId: 0,
     epoch: 0,
   }
+  health.members.add(life.member)
   void begin(life)
   return {
     connection: () => life.connection,
     async reach(waitMs) {
       if (life.connection !== null) return life.connection
       if (life.state === 'stopped') return null
-      if (life.state === 'down' && life.dueAt - performance.now() > PATIENCE_MS) return null
+      if (life.state === 'down' && !isDueSoon(life)) return null
       return within(life.next.promise, waitMs)
     },
     stop: () => stop(life),
@@ -127,31 +126,61 @@ const greeterOf = ({ epoch, options }: Life): HttpGreeter => ({
 /** Read anew after each wait: `stop` may have come meanwhile. */
 const stopped = (life: Life): boolean => life.state === 'stopped'
 
-/** One attempt. Never rejects. */
+/** True when an attempt comes so soon that it is waited for; who is only made when wanted is wanted now. */
+function isDueSoon(life: Life): boolean {
+  const { health } = life
+  const waitMs = health.healthy ? 0 : health.dueAt - performance.now()
+  if (waitMs > PATIENCE_MS) return false
+  if (life.timer === undefined) arm(life, waitMs)
+  return true
+}
+
+function arm(life: Life, waitMs: number): void {
+  clearTimeout(life.timer)
+  life.timer = setTimeout(() => void begin(life), Math.max(0, waitMs))
+}
+
+/** One attempt, and while the server is not known to be well only one by all. Never rejects. */
 async function begin(life: Life): Promise<void> {
+  const { health } = life
+  life.timer = undefined
   life.state = 'starting'
+  if (!health.healthy && health.attempt !== null) await health.attempt
+  if (stopped(life)) return
+  if (!health.healthy && (health.attempt !== null || performance.now() < health.dueAt)) {
+    rest(life)
+    return
+  }
+  if (health.healthy) return attempt(life)
+  const made = attempt(life).finally(() => {
+    health.attempt = null
+  })
+  health.attempt = made
+  await made
+}
+
+async function attempt(life: Life): Promise<void> {
+  const { health, options } = life
   const link = linkOf(life)
   life.link = link
+  const wasWell = health.healthy
   const greeting = await greetHttp(link, life.mode, greeterOf(life))
   if (stopped(life)) return
-  if (greeting.kind === 'hello') settle(life, link, greeting)
-  else {
-    // A verdict that was right once is never turned round unsaid: it is dropped, and found anew next time.
-    if (greeting.about === 'era' && life.options.era === 'auto') life.mode = 'probe'
-    down(life, greeting.why)
-  }
+  if (greeting.kind === 'hello') return settle(life, link, greeting)
+  // A verdict that was right once is never turned round unsaid: it is dropped, and found anew next time.
+  if (greeting.about === 'era' && options.era === 'auto') life.mode = 'probe'
+  strike(health)
+  rest(life)
+  if (options.isPeer !== true || wasWell) options.failed(greeting.why)
 }
 
 type Greeted = Extract<HttpGreeting, { kind: 'hello' }>
 
 function settle(life: Life, link: Link, greeted: Greeted): void {
   life.state = 'up'
-  life.broken = 0
+  well(life.health)
   if (life.options.era === 'auto') life.mode = greeted.hello.era
-  life.trusting = setTimeout(() => trust(link), TRUST_MS).unref()
-  life.timer = setTimeout(() => {
-    life.failures = 0
-  }, SUSTAINED_MS).unref()
+  life.trusting = setTimeout(() => trust(life.health.gate), TRUST_MS).unref()
   enter(life, link, greeted)
   life.next.resolve(life.connection)
 }
@@ -169,11 +198,11 @@ function enter(life: Life, link: Link, { hello, session }: Greeted): void {
 }
 
 function linkOf(life: Life): Link {
-  const { options, place } = life
+  const { health, options } = life
   const link: Link = {
     name: options.name,
     ground: {
-      site: place,
+      site: health.site,
       own: named(options),
       limits: options.limits,
       flood: floodgate(),
@@ -188,11 +217,8 @@ function linkOf(life: Life): Link {
     abandoned: new Set(),
     mirrors: new Map(),
     warned: life.link?.warned ?? new Set(),
-    waiting: [],
-    starting: 0,
-    window: FIRST_WINDOW,
-    silent: 0,
-    careful: true,
+    gate: health.gate,
+    words: new Set(),
     session: null,
     open: true,
   }
@@ -209,17 +235,12 @@ function named({ client, headers }: HttpOptions): HeaderSet {
 function keeperOf(life: Life, own: () => Link): Keeper {
   return {
     lost(how, why) {
-      const link = own()
-      if (life.link !== link || life.state !== 'up') return
-      life.broken++
-      link.window = FIRST_WINDOW
-      if (how === 'unreached' || link.careful || life.broken >= MAX_BROKEN) down(life, why)
+      if (life.link === own() && life.state === 'up') lost(life.health, how, why)
     },
     alive() {
-      const link = own()
-      if (life.link !== link) return
-      life.broken = 0
-      trust(link)
+      if (life.link !== own()) return
+      life.health.broken = 0
+      trust(life.health.gate)
     },
     outdated: () => void recheck(life),
     renew: (epoch) => renew(life, epoch),
@@ -246,7 +267,8 @@ async function renewNow(life: Life, link: Link): Promise<boolean> {
     return true
   }
   if (life.options.era === 'auto') life.mode = 'probe'
-  down(life, greeting.why)
+  strike(life.health)
+  fall(life, greeting.why)
   return false
 }
 
@@ -262,7 +284,8 @@ async function recheck(life: Life): Promise<void> {
   if (life.connection !== connection || said.kind === 'failed') return
   if ((said.kind === 'legacy' ? 'legacy' : 'modern') === connection.hop.era) return
   life.mode = 'probe'
-  down(life, 'it speaks another era now')
+  strike(life.health)
+  fall(life, 'it speaks another era now')
 }
 
 /** Asks for the list of tools for what its headers mirror; the wire reads it on the way. */
@@ -277,22 +300,24 @@ async function refresh({ connection }: Life): Promise<void> {
 }
 
 /** The server is not spoken to until the next attempt. */
-function down(life: Life, why: string): void {
+function fall(life: Life, why: string): void {
+  if (life.state !== 'up') return
+  rest(life)
+  if (life.link !== null) retire(life.link, why)
+  if (life.options.isPeer !== true) life.options.failed(why)
+}
+
+function rest(life: Life): void {
   clearTimeout(life.timer)
   clearTimeout(life.trusting)
+  life.timer = undefined
   life.state = 'down'
   life.connection = null
   life.stream?.stop()
   life.stream = null
-  const wait =
-    Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** life.failures) * (0.75 + Math.random() / 2)
-  life.failures = Math.min(life.failures + 1, MAX_DOUBLINGS)
-  life.dueAt = performance.now() + wait
   life.next.resolve(null)
   life.next = Promise.withResolvers()
-  life.timer = setTimeout(() => void begin(life), wait)
-  if (life.link !== null) retire(life.link, why)
-  life.options.failed(why)
+  if (life.options.isPeer !== true) arm(life, life.health.dueAt - performance.now())
 }
 
 async function stop(life: Life): Promise<void> {
@@ -303,12 +328,13 @@ async function stop(life: Life): Promise<void> {
   life.connection = null
   life.stream?.stop()
   life.next.resolve(null)
-  const { link, place } = life
+  const { health, link, member } = life
   if (link !== null) {
     sever(link)
     if (link.session !== null) await farewell(link, link.session)
   }
-  place.close()
+  health.members.delete(member)
+  if (health.members.size === 0) health.site.close()
 }
 
 /** Tells a legacy server that its session is over. Whether it listens is its own affair. */

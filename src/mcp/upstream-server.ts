@@ -12,6 +12,7 @@ import { CHANGES, type Listener, listener } from './upstream-changes.ts'
 import { type Coroner, coroner } from './upstream-death.ts'
 import { type Levels, upstreamLevels } from './upstream-levels.ts'
 import { type Lists, upstreamLists } from './upstream-lists.ts'
+import type { Shared } from './upstream-http-health.ts'
 import type { Hop } from './upstream-meta.ts'
 import type { Lot } from './upstream-park.ts'
 import { IDLE_PEER_MS, type Peers, type Seat, upstreamPeers, type Wish } from './upstream-peers.ts'
@@ -71,6 +72,8 @@ type Self = {
   readonly subs: Subscriptions
   /** What a client's own process offers, once it said that this is not what it was. */
   readonly own: Map<string, Offer>
+  /** What all sessions with a server over HTTP know of it together. */
+  readonly far: Shared
   /** What ended the base last. */
   deaths: Coroner | null
 }
@@ -96,6 +99,7 @@ export function server(
     listener: heard,
     subs,
     own: new Map(),
+    far: { health: null },
     deaths: null,
   }
   const peers: Peers = upstreamPeers({
@@ -171,7 +175,7 @@ function start(self: Self, wish: Wish): Upstream {
   const deaths = coroner(given, { environment, env, say, isFar })
   if (wish.isBase) self.deaths = deaths
   if (config.kind === 'url') {
-    const far = { ...config, ...begin(deaths), say }
+    const far = { ...config, ...begin(deaths), say, shared: self.far, isPeer: !wish.isBase }
     // A start with servers of our own machine alone does not pay for HTTP.
     peer.upstream = deferred(
       import('./upstream-http.ts').then(({ startHttpUpstream }) => startHttpUpstream(far)),

@@ -266,10 +266,10 @@ const MISSING: AskingTool = {
       if (responded(ctx, 'word') !== undefined) return said('sampled')
       return inputRequired({ inputRequests: { word: sample('Say yes', 10) } })
     }
-    await ctx.mcpReq.requestSampling({
-      messages: [{ role: 'user', content: { type: 'text', text: 'Say yes' } }],
-      maxTokens: 10,
-    })
+    // Not requestSampling: that speaks on the session's own stream, where nothing names the call.
+    const message = { role: 'user' as const, content: { type: 'text' as const, text: 'Say yes' } }
+    const params = { messages: [message], maxTokens: 10 }
+    await ctx.mcpReq.send({ method: 'sampling/createMessage', params })
     return said('sampled')
   },
 }

@@ -39,6 +39,7 @@ export async function serve(args: string[], io: Io): Promise<number> {
     store = tellingWaits(await openLedger(config, dir, say), say)
     const doors = doorsOf(config, { store, upstreams }, say)
     const { listen, endpoints, publicOrigin, hosts, origins } = config.serving
+    const { keepAliveMs, sessionIdleMs } = config.serving
     server = await serveHttp({
       doors,
       upstreams,
@@ -49,6 +50,12 @@ export async function serve(args: string[], io: Io): Promise<number> {
       endpoints,
       publicOrigin,
       posts: { hosts, origins },
+      // A response that takes longer than that begins as a stream, or nothing could be said in time.
+      times: {
+        silent: keepAliveMs,
+        modernStream: keepAliveMs,
+        sessionIdle: sessionIdleMs,
+      },
       ...knownClients(store, anonymous),
     })
   } catch (error) {

@@ -8,8 +8,9 @@ export type Body =
   | { readonly kind: 'too_long'; readonly bytes: number }
   | { readonly kind: 'cut' }
 
-/** Bytes of a refused body that are still read, so that the client reads the refusal. */
-const LINGER_BYTES = 1024 * 1024
+/** Bytes of a refused body that are still read: a client that is cut off while it writes may never see the
+ *  refusal. */
+const LINGER_BYTES = 8 * 1024 * 1024
 
 /** Reads a body of at most `limitBytes`; the callback is called once. */
 export function readBody(

@@ -170,6 +170,8 @@ export const CONFIG_SHAPE: Shape = {
       },
       allowed_hosts: list(ref('host')),
       allowed_origins: list(TEXT),
+      keepalive: ref('duration'),
+      session_idle: ref('duration'),
     },
     ['version'],
   ),

@@ -3,10 +3,13 @@
 import { isObject, type JsonObject } from '../json.ts'
 import { type Part, report, type Workshop } from './compile.ts'
 import { pointer } from './position.ts'
+import { time } from './upstream.ts'
 import { items, members, textOf, texts } from './value.ts'
 
 /** Where and for whom the gateway listens. `endpoints`: profiles by path; null: all. `hosts`, `origins`: those
- *  that are allowed beside the address itself. `publicOrigin`: scheme and host under which others reach it. */
+ *  that are allowed beside the address itself. `publicOrigin`: scheme and host under which others reach it.
+ *  `keepAliveMs`: a stream on which nothing was said for so long gets a comment. `sessionIdleMs`: a session
+ *  that nobody used for so long is ended. */
 export type Serving = {
   readonly listen: { readonly host: string; readonly port: number }
   readonly anonymous: string | null
@@ -14,11 +17,15 @@ export type Serving = {
   readonly endpoints: ReadonlyMap<string, ReadonlySet<string> | null>
   readonly hosts: readonly string[]
   readonly origins: readonly string[]
+  readonly keepAliveMs: number
+  readonly sessionIdleMs: number
 }
 
 /** Where it listens when nothing else is written: this machine only. */
 export const DEFAULT_LISTEN: Serving['listen'] = { host: '127.0.0.1', port: 8377 }
 const DEFAULT_PATH = '/mcp'
+const DEFAULT_KEEP_ALIVE_MS = 15_000
+const DEFAULT_SESSION_IDLE_MS = 1_800_000
 /** Paths of the server itself. */
 const RESERVED: ReadonlySet<string> = new Set(['/health', '/ready'])
 const LOOPBACK = /^(127\.[0-9.]+|::1|localhost)$/
@@ -45,6 +52,9 @@ export function serving(shop: Workshop, part: Part, profiles: ReadonlySet<string
     endpoints: endpointsOf(shop, part, profiles),
     hosts: url === null ? hosts : [...hosts, url.hostname],
     origins: originsOf(shop, part, texts(root['allowed_origins'])),
+    keepAliveMs: time(shop, part, '/keepalive', root['keepalive']) ?? DEFAULT_KEEP_ALIVE_MS,
+    sessionIdleMs:
+      time(shop, part, '/session_idle', root['session_idle']) ?? DEFAULT_SESSION_IDLE_MS,
   }
 }
 

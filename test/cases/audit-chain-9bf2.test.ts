@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 import { type Gate, LONG, type Setup, startGate } from './harness.ts'
 import { callsOf, nameIn, rawRequest } from './menu.ts'
-import { ERAS, request } from './wire.ts'
+import { SIDES, request } from './wire.ts'
 
 /** Calls that each of the two processes has under way at once. */
 const CALLS = LONG ? 500 : 150
@@ -35,9 +35,10 @@ function assertVerified(gate: Gate): void {
   assert.equal(own.status, 0, own.stdout + own.stderr)
 }
 
-for (const era of ERAS) {
-  test(`${era}: two processes on one state directory write one chain`, async (t) => {
+for (const [front, era] of SIDES) {
+  test(`${front} ${era}: two processes on one state directory write one chain`, async (t) => {
     const setup: Setup = {
+      front,
       era,
       config: { limits: { calls_at_once: CALLS + 10 } },
       tools: { 'up/wide': { effect: 'read' } },
@@ -95,8 +96,8 @@ for (const era of ERAS) {
     assertVerified(first)
   })
 
-  test(`${era}: strings and values of every kind give one plain line each`, async (t) => {
-    const gate = await startGate(t, { era })
+  test(`${front} ${era}: strings and values of every kind give one plain line each`, async (t) => {
+    const gate = await startGate(t, { front, era })
     const names = ['x\n{"seq":1}', 'x\u2028y', 'x\r\n\u0000', '"\\', '\u{1f512}', 'a'.repeat(1_000)]
     for (const name of names) await gate.call(name, { text: name })
     const big = 'b'.repeat(1024 * 1024)
@@ -131,5 +132,3 @@ for (const era of ERAS) {
     assertVerified(gate)
   })
 }
-
-test('over HTTP', { todo: 'part 2' })

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import { startGate } from './harness.ts'
-import { eventually, type Message, PAIRS, request, textOf } from './wire.ts'
+import { eventually, type Message, WAYS, request, textOf } from './wire.ts'
 
 /** How long the cancel may take to reach the server. */
 const SOON_MS = 500
@@ -12,16 +12,11 @@ const SOON_MS = 500
 const ofMethod = (trace: readonly Message[], method: string): readonly Message[] =>
   trace.filter((one) => one.method === method)
 
-for (const [era, servers] of PAIRS) {
-  const pair = `${era} client, ${servers} server`
-  const cancel = {
-    jsonrpc: '2.0',
-    method: 'notifications/cancelled',
-    params: { requestId: 101, reason: 'user' },
-  }
+for (const [front, era, servers] of WAYS) {
+  const pair = `${front}, ${era} client, ${servers} server`
 
   test(`${pair}: a cancelled write is cancelled at its server, and its outcome is still recorded`, async (t) => {
-    const gate = await startGate(t, { era, servers, upstreams: { s: {}, f: {} } })
+    const gate = await startGate(t, { front, era, servers, upstreams: { s: {}, f: {} } })
     await gate.call('s__echo', { text: 'warm' })
     await gate.call('f__echo', { text: 'warm' })
     await gate.post(request(era, 101, 'tools/call', { name: 's__slow', arguments: { ms: 1_500 } }))
@@ -30,7 +25,7 @@ for (const [era, servers] of PAIRS) {
     const slow = await eventually('the slow call at its server', () =>
       ofMethod(gate.trace('s'), 'tools/call').find(({ params }) => params?.['name'] === 'slow'),
     )
-    await gate.post(cancel)
+    await gate.cancel(101)
     const told = await eventually(
       'the cancel at the server',
       () => ofMethod(gate.trace('s'), 'notifications/cancelled')[0],
@@ -51,13 +46,18 @@ for (const [era, servers] of PAIRS) {
   })
 
   test(`${pair}: a cancelled read is closed at once`, async (t) => {
-    const gate = await startGate(t, { era, servers, tools: { 'up/slow': { effect: 'read' } } })
+    const gate = await startGate(t, {
+      front,
+      era,
+      servers,
+      tools: { 'up/slow': { effect: 'read' } },
+    })
     await gate.call('echo', { text: 'warm' })
     await gate.post(request(era, 101, 'tools/call', { name: 'slow', arguments: { ms: 60_000 } }))
     await eventually('the call at its server', () =>
       gate.trace().some(({ params }) => params?.['name'] === 'slow'),
     )
-    await gate.post(cancel)
+    await gate.cancel(101)
     const closed = await gate.record(
       'the cancelled read',
       ({ name, code }) => name === 'slow' && code === 'cancelled',
@@ -65,15 +65,16 @@ for (const [era, servers] of PAIRS) {
     )
     assert.equal(closed.outcome, 'unknown')
     // The id is free again, and a second cancel of it hits nobody.
-    await gate.post(cancel)
+    await gate.cancel(101)
     assert.equal(textOf(await gate.call('echo', { text: 'again' }, { id: 101 })), 'again')
   })
 
   test(`${pair}: a cancel of an unknown or finished id does nothing`, async (t) => {
-    const gate = await startGate(t, { era, servers })
+    const gate = await startGate(t, { front, era, servers })
     assert.equal(textOf(await gate.call('echo', { text: 'done' }, { id: 101 })), 'done')
-    await gate.post(cancel)
-    await gate.post({ ...cancel, params: { requestId: '102' } })
+    await gate.cancel(101)
+    const params = { requestId: '102', reason: 'user' }
+    await gate.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params })
     assert.equal(textOf(await gate.call('after', { ms: 50, label: 'kept' }, { id: 102 })), 'kept')
     assert.equal(ofMethod(gate.trace(), 'notifications/cancelled').length, 0)
   })

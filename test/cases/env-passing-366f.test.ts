@@ -4,13 +4,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import { startGate } from './harness.ts'
-import { type Bag, ERAS, type Message } from './wire.ts'
+import { type Bag, SIDES, type Message } from './wire.ts'
 
 const environmentOf = (answer: Message): Bag => answer.result?.structuredContent?.['env'] as Bag
 
-for (const era of ERAS) {
-  test(`${era}: an upstream sees a minimal environment and what is configured for it`, async (t) => {
+for (const [front, era] of SIDES) {
+  test(`${front} ${era}: an upstream sees a minimal environment and what is configured for it`, async (t) => {
     const gate = await startGate(t, {
+      front,
       era,
       upstreams: {
         a: {
@@ -52,5 +53,3 @@ for (const era of ERAS) {
       assert.doesNotMatch(JSON.stringify(one), /synthetic-4|synthetic-[12]/)
   })
 }
-
-test('over HTTP', { todo: 'part 2' })

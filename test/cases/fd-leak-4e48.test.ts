@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Gate, LONG, startGate } from './harness.ts'
 import { children, descriptors } from './proc.ts'
-import { type Era, ERAS, eventually, refusalCode, textOf } from './wire.ts'
+import { SIDES, eventually, refusalCode, textOf } from './wire.ts'
 
 /** Calls, and the time over which they are spread. */
 const CALLS = LONG ? 2_000 : 30
@@ -27,8 +27,12 @@ async function untilUp(gate: Gate, withinMs: number): Promise<void> {
   }
 }
 
-async function disturbed(t: TestContext, era: Era, isReplaced: boolean): Promise<void> {
-  const gate = await startGate(t, { era })
+async function disturbed(
+  t: TestContext,
+  [front, era]: (typeof SIDES)[number],
+  isReplaced: boolean,
+): Promise<void> {
+  const gate = await startGate(t, { front, era })
   await gate.call('echo', { text: 'before' })
   const file = join(gate.folder, 'state', 'audit.jsonl')
   const moved = join(gate.folder, 'moved.jsonl')
@@ -48,9 +52,13 @@ async function disturbed(t: TestContext, era: Era, isReplaced: boolean): Promise
 
 // They mostly wait, so they wait together.
 describe('at once', { concurrency: 4 }, () => {
-  for (const era of ERAS) {
-    test(`${era}: descriptors stay flat while an upstream exits after each call`, async (t) => {
-      const gate = await startGate(t, { era, upstreams: { up: { flags: ['--crash-after', '1'] } } })
+  for (const [front, era] of SIDES) {
+    test(`${front} ${era}: descriptors stay flat while an upstream exits after each call`, async (t) => {
+      const gate = await startGate(t, {
+        front,
+        era,
+        upstreams: { up: { flags: ['--crash-after', '1'], more: { share: true } } },
+      })
       await gate.call('echo', { text: 'first' })
       await gate.call('echo', { text: 'second' })
       const before = descriptors(gate.pid).size
@@ -69,16 +77,16 @@ describe('at once', { concurrency: 4 }, () => {
     })
 
     for (const replaced of ['moved', 'replaced']) {
-      test(`${era}: an audit file that was ${replaced} is rebuilt, recorded and not kept open`, (t) =>
-        disturbed(t, era, replaced === 'replaced'))
+      test(`${front} ${era}: an audit file that was ${replaced} is rebuilt, recorded and not kept open`, (t) =>
+        disturbed(t, [front, era], replaced === 'replaced'))
     }
   }
 })
 
 describe('then at once', { concurrency: 4 }, () => {
-  for (const era of ERAS) {
-    test(`${era}: a lack of descriptors fails calls and is over when they are free`, async (t) => {
-      const gate = await startGate(t, { era })
+  for (const [front, era] of SIDES) {
+    test(`${front} ${era}: a lack of descriptors fails calls and is over when they are free`, async (t) => {
+      const gate = await startGate(t, { front, era })
       await gate.call('echo', { text: 'up' })
       // Whatever is opened from now on gets a number from 3 on, which is too high.
       limitFiles(gate.pid, 3)
@@ -90,8 +98,8 @@ describe('then at once', { concurrency: 4 }, () => {
       gate.audit()
     })
 
-    test(`${era}: a child inherits its three pipes and nothing else`, async (t) => {
-      const gate = await startGate(t, { era })
+    test(`${front} ${era}: a child inherits its three pipes and nothing else`, async (t) => {
+      const gate = await startGate(t, { front, era })
       await gate.call('echo', { text: 'up' })
       const state = join(gate.folder, 'state')
       assert.ok([...descriptors(gate.pid).values()].some((path) => path.startsWith(state)))
@@ -118,4 +126,3 @@ function limitFiles(pid: number, soft: number): void {
 }
 
 test('sealed segments and policy reloads leak nothing', { todo: 'part 5' })
-test('over HTTP', { todo: 'part 2' })

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 
 import { type Gate, startGate } from './harness.ts'
 import { assertDenied, callsOf, plainTool, ran, serving } from './menu.ts'
-import { ERAS, textOf } from './wire.ts'
+import { SIDES, textOf } from './wire.ts'
 
 const NAMES = ['get_a', 'put_a', 'wipe']
 const up = serving({ tools: NAMES.map((name) => plainTool(name, `ran ${name}`)) })
@@ -27,9 +27,9 @@ async function assertHidden(gate: Gate, names: readonly string[]): Promise<void>
   }
 }
 
-for (const era of ERAS) {
-  test(`${era}: the list shows one tool, and the others are refused after it was read`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { up }, allow })
+for (const [front, era] of SIDES) {
+  test(`${front} ${era}: the list shows one tool, and the others are refused after it was read`, async (t) => {
+    const gate = await startGate(t, { front, era, upstreams: { up }, allow })
     const listed = await gate.request('tools/list')
     assert.deepEqual(
       listed.result?.tools?.map(({ name }) => name),
@@ -40,16 +40,16 @@ for (const era of ERAS) {
     assert.deepEqual(ran(gate), ['get_a'])
   })
 
-  test(`${era}: they are refused on a fresh connection that never listed`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { up }, allow })
+  test(`${front} ${era}: they are refused on a fresh connection that never listed`, async (t) => {
+    const gate = await startGate(t, { front, era, upstreams: { up }, allow })
     await assertHidden(gate, ['wipe', 'put_a'])
     assert.equal(textOf(await gate.call('get_a')), 'ran get_a')
     assert.deepEqual(ran(gate), ['get_a'])
   })
 
-  test(`${era}: neither the server's name nor any exposed one gets through`, async (t) => {
+  test(`${front} ${era}: neither the server's name nor any exposed one gets through`, async (t) => {
     const upstreams = { up, side: serving({ tools: [plainTool('wipe', 'ran side')] }) }
-    const gate = await startGate(t, { era, upstreams, allow: ['up/get_a', 'side/wipe'] })
+    const gate = await startGate(t, { front, era, upstreams, allow: ['up/get_a', 'side/wipe'] })
     await assertHidden(gate, ['up__wipe', 'up__put_a', 'side__get_a', 'side__put_a'])
     // Not of the form in which names of several servers are shown: they name nothing.
     for (const name of ['wipe', 'get_a', 'up/wipe', 'up/get_a', 'up.wipe', 'side__up__wipe']) {
@@ -73,5 +73,3 @@ test('the short form hides and refuses alike', async (t) => {
   assert.equal(textOf(await gate.call('get_a')), 'ran get_a')
   assert.deepEqual(ran(gate), ['get_a'])
 })
-
-test('over HTTP, legacy and modern', { todo: 'part 2' })

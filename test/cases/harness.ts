@@ -13,7 +13,17 @@ import type { Entry } from '../../src/ledger/entry.ts'
 import { TOOLS } from '../servers/scripted-tools.ts'
 import { CASE_TOOLS } from '../servers/case-tools.ts'
 import { commandLine, isRunning } from './proc.ts'
-import { type Bag, type Era, eventually, type Message, PATIENCE, type Wire, wire } from './wire.ts'
+import { type HttpClient, type HttpWire, httpWire } from './http-wire.ts'
+import {
+  type Bag,
+  type Era,
+  eventually,
+  type Front,
+  type Message,
+  PATIENCE,
+  type Wire,
+  wire,
+} from './wire.ts'
 
 /** Full figures of the cases instead of the scaled ones. */
 export const LONG: boolean = process.env['ECLUSA_LONG'] === '1'
@@ -39,6 +49,8 @@ export type Upstream = {
  *  exact name, and every resource and prompt. Without `upstreams`, there is one, `up`. */
 export type Setup = {
   readonly era: Era
+  /** How the client comes in; without it over stdio. Over HTTP whoever sends no token is `agent`. */
+  readonly front?: Front
   /** What the scripted servers speak; without it, what the client speaks. */
   readonly servers?: Era
   readonly upstreams?: Readonly<Record<string, Upstream>>
@@ -76,8 +88,12 @@ export type Gate = Wire & {
   audit(): readonly Entry[]
   /** The first record of which `is` holds. */
   record(what: string, is: (entry: Entry) => boolean, withinMs?: number): Promise<Entry>
-  /** Ends stdin and waits for the exit. */
+  /** Over stdio ends stdin, over HTTP sends SIGTERM, and waits for the exit. */
   stop(withinMs?: number): Promise<Exit>
+  /** Another client over HTTP. */
+  client(more?: Partial<HttpClient>): HttpWire
+  /** The first client over HTTP; there is none over stdio. */
+  readonly http: HttpWire
 }
 
 /** Starts a gateway and, in the legacy era, shakes hands. */
@@ -87,22 +103,27 @@ export async function startGate(t: TestContext, setup: Setup): Promise<Gate> {
   const file = join(folder, 'eclusa.yaml')
   const config = configOf(setup, folder)
   writeFileSync(file, JSON.stringify(config, null, 1))
-  const child = spawn(process.execPath, [MAIN, 'stdio', ...argumentsOf(setup, folder, file)], {
+  const isHttp = setup.front === 'http'
+  const child = spawn(process.execPath, [MAIN, ...argumentsOf(setup, folder, file)], {
     cwd: folder,
     // Its own group, so that nothing it starts without one outlives the test.
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...plainEnvironment(), ECLUSA_STATE: join(folder, 'state'), ...setup.env },
   })
-  const gate = gateOf(child, setup, folder)
-  t.after(() => clean(gate, Object.keys(upstreamsOf(setup)), setup.folder === undefined))
+  const seen = processOf(child, folder)
+  t.after(() => clean(seen, Object.keys(upstreamsOf(setup)), setup.folder === undefined))
+  const gate = isHttp ? await overHttp(seen, setup) : overStdio(seen, setup)
+  t.after(() => isHttp && gate.http.vanish())
   await ready(gate, setup)
   return gate
 }
 
 function argumentsOf(setup: Setup, folder: string, file: string): readonly string[] {
-  if (setup.short === undefined) return ['--config', file]
+  if (setup.front === 'http') return ['serve', '--config', file, '--port', '0']
+  if (setup.short === undefined) return ['stdio', '--config', file]
   return [
+    'stdio',
     ...setup.short,
     '--',
     ...scripted(folder, 'up', upstreamsOf(setup)['up'] ?? {}, setup.servers ?? setup.era),
@@ -116,9 +137,11 @@ async function ready(gate: Gate, setup: Setup): Promise<void> {
   )
   died.catch(() => undefined)
   await Promise.race([died, greet(gate, setup.version ?? '2025-11-25')])
+  if (setup.front === 'http' && gate.era === 'legacy') await gate.http.listen()
 }
 
-async function greet(gate: Gate, version: string): Promise<void> {
+/** Says hello: a handshake, or a modern request that shows that the other side is there. */
+export async function greet(gate: Wire, version = '2025-11-25'): Promise<void> {
   if (gate.era === 'modern') {
     assert.ok((await gate.request('server/discover')).result, 'server/discover failed')
     return
@@ -174,6 +197,7 @@ function configOf(setup: Setup, folder: string): Bag {
   const every = names.flatMap((name) => all.map((tool) => `${name}/${tool}`))
   return {
     version: 2,
+    ...(setup.front === 'http' ? { anonymous: 'agent' } : {}),
     upstreams,
     ...(setup.tools === undefined ? {} : { tools: setup.tools }),
     profiles: {
@@ -188,7 +212,10 @@ function configOf(setup: Setup, folder: string): Bag {
   }
 }
 
-function gateOf(child: ChildProcess, setup: Setup, folder: string): Gate {
+/** A gateway seen from outside, without its conversation. */
+type Seen = Omit<Gate, keyof Wire | 'stop' | 'client' | 'http'>
+
+function processOf(child: ChildProcess, folder: string): Seen {
   const { stdin, stdout, stderr, pid } = child
   assert.ok(stdin !== null && stdout !== null && stderr !== null && pid !== undefined)
   // After the gateway is gone, writing to it fails: the test looks at the exit instead.
@@ -202,7 +229,6 @@ function gateOf(child: ChildProcess, setup: Setup, folder: string): Gate {
   })
   const audit = (): readonly Entry[] => readAudit(join(folder, 'state'))
   return {
-    ...wire(setup.era, { input: stdin, output: stdout }),
     pid,
     child,
     folder,
@@ -214,9 +240,43 @@ function gateOf(child: ChildProcess, setup: Setup, folder: string): Gate {
     audit,
     record: (what, is, withinMs = PATIENCE) =>
       eventually(`the record of ${what}`, () => audit().find((entry) => is(entry)), withinMs),
+  }
+}
+
+function overStdio(seen: Seen, setup: Setup): Gate {
+  const { stdin, stdout } = seen.child
+  assert.ok(stdin !== null && stdout !== null)
+  return {
+    ...seen,
+    ...wire(setup.era, { input: stdin, output: stdout }),
     async stop(withinMs = PATIENCE) {
       stdin.end()
-      return within('the exit of the gateway', exit, withinMs)
+      return within('the exit of the gateway', seen.exit, withinMs)
+    },
+    client: () => assert.fail('there is one client only over stdio'),
+    get http(): HttpWire {
+      return assert.fail('there is no HTTP over stdio')
+    },
+  }
+}
+
+const LISTENS = /serving http:\/\/127\.0\.0\.1:(\d+)\//
+
+async function overHttp(seen: Seen, setup: Setup): Promise<Gate> {
+  let isOver = false
+  void seen.exit.then(() => (isOver = true))
+  const found = await eventually('it listens', () => LISTENS.exec(seen.errors()) ?? isOver)
+  const port = found === true ? 0 : Number(found[1])
+  const client: Gate['client'] = (more = {}) => httpWire({ era: setup.era, port, ...more })
+  const http = client()
+  return {
+    ...seen,
+    ...http,
+    client,
+    http,
+    async stop(withinMs = PATIENCE) {
+      seen.child.kill('SIGTERM')
+      return within('the exit of the gateway', seen.exit, withinMs)
     },
   }
 }
@@ -260,7 +320,7 @@ export function readAudit(state: string): readonly Entry[] {
   })
 }
 
-async function clean(gate: Gate, upstreams: readonly string[], remove: boolean): Promise<void> {
+async function clean(gate: Seen, upstreams: readonly string[], remove: boolean): Promise<void> {
   if (isRunning(gate.pid)) {
     process.kill(-gate.pid, 'SIGKILL')
     await gate.exit

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import { startGate } from './harness.ts'
-import { type Message, textOf } from './wire.ts'
+import { eventually, type Message, request, SIDES, textOf } from './wire.ts'
 
 const LEVEL = 'io.modelcontextprotocol/logLevel'
 const LEVELS = [
@@ -22,19 +22,19 @@ const entries = LEVELS.map((level) => ({ level, data: `it is ${level}` }))
 const levelsOf = (messages: readonly Message[]): readonly unknown[] =>
   messages.map(({ params }) => params?.['level'])
 
-for (const server of ['legacy', 'modern'] as const) {
-  test(`${server} server: nothing is logged to a client that did not ask`, async (t) => {
+for (const [front, server] of SIDES) {
+  test(`${front}, ${server} server: nothing is logged to a client that did not ask`, async (t) => {
     const up = { flags: ['--era', server] }
-    const gate = await startGate(t, { era: 'modern', upstreams: { up } })
+    const gate = await startGate(t, { front, era: 'modern', upstreams: { up } })
     assert.equal(textOf(await gate.call('log', { entries })), 'done')
     assert.equal(textOf(await gate.call('flood', { n: 50 })), 'done')
     assert.equal(textOf(await gate.call('echo', { text: 'x' })), 'x')
     assert.deepEqual(gate.notifications('notifications/message'), [])
   })
 
-  test(`${server} server: what is asked for comes from its level on and before the answer`, async (t) => {
+  test(`${front}, ${server} server: what is asked for comes from its level on and before the answer`, async (t) => {
     const up = { flags: ['--era', server] }
-    const gate = await startGate(t, { era: 'modern', upstreams: { up } })
+    const gate = await startGate(t, { front, era: 'modern', upstreams: { up } })
     for (const level of ['warning', 'debug', 'emergency'] as const) {
       const before = gate.messages().length
       const answer = await gate.call('log', { entries }, { meta: { [LEVEL]: level } })
@@ -49,9 +49,9 @@ for (const server of ['legacy', 'modern'] as const) {
     assert.equal(gate.messages().length, before + 1)
   })
 
-  test(`${server} server: a level that does not exist is refused`, async (t) => {
+  test(`${front}, ${server} server: a level that does not exist is refused`, async (t) => {
     const up = { flags: ['--era', server] }
-    const gate = await startGate(t, { era: 'modern', upstreams: { up } })
+    const gate = await startGate(t, { front, era: 'modern', upstreams: { up } })
     for (const level of ['loud', 'WARNING', '', 5, null]) {
       const answer = await gate.call('log', { entries }, { meta: { [LEVEL]: level } })
       assert.equal(answer.error?.code, -32602, JSON.stringify(level))
@@ -60,8 +60,19 @@ for (const server of ['legacy', 'modern'] as const) {
     const calls = gate.trace().filter(({ method }) => method === 'tools/call')
     assert.deepEqual(calls, [])
   })
-}
 
-test('nothing is logged on a stream that listens, and keepalives are no messages', {
-  todo: 'part 2',
-})
+  test(`${front}, ${server} server: nothing is logged on a stream that listens`, async (t) => {
+    const up = { flags: ['--era', server] }
+    const gate = await startGate(t, { front, era: 'modern', upstreams: { up } })
+    const notifications = { toolsListChanged: true }
+    await gate.post(request('modern', 'stream', 'subscriptions/listen', { notifications }))
+    await eventually('the acknowledgement', () =>
+      gate.notifications('notifications/subscriptions/acknowledged').at(0),
+    )
+    assert.equal(textOf(await gate.call('log', { entries })), 'done')
+    const level = { [LEVEL]: 'emergency' }
+    assert.equal(textOf(await gate.call('log', { entries }, { meta: level })), 'done')
+    // The one message is that of the request that asked for it.
+    assert.deepEqual(levelsOf(gate.notifications('notifications/message')), ['emergency'])
+  })
+}

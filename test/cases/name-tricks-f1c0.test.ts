@@ -7,7 +7,7 @@ import { test } from 'node:test'
 
 import { startGate } from './harness.ts'
 import { assertDenied, callsOf, nameIn, plainTool, ran, received, serving } from './menu.ts'
-import { ERAS, textOf } from './wire.ts'
+import { SIDES, textOf } from './wire.ts'
 
 const TRICKS = [
   'WIPE',
@@ -46,10 +46,10 @@ const MODES = {
   'deny list': { allow: ['up/get_a', 'up/Wipe', 'up/*'], deny: ['up/wipe'] },
 } as const
 
-for (const era of ERAS) {
+for (const [front, era] of SIDES) {
   for (const [mode, profile] of Object.entries(MODES)) {
-    test(`${era}, ${mode}: only exactly listed names reach the server`, async (t) => {
-      const gate = await startGate(t, { era, upstreams: { up }, profile })
+    test(`${front} ${era}, ${mode}: only exactly listed names reach the server`, async (t) => {
+      const gate = await startGate(t, { front, era, upstreams: { up }, profile })
       const listed = await gate.request('tools/list')
       assert.deepEqual(
         listed.result?.tools?.map(({ name }) => name),
@@ -70,8 +70,8 @@ for (const era of ERAS) {
     })
   }
 
-  test(`${era}: the log keeps each name as it came, on one plain line`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { up }, allow: ['up/get_a'] })
+  test(`${front} ${era}: the log keeps each name as it came, on one plain line`, async (t) => {
+    const gate = await startGate(t, { front, era, upstreams: { up }, allow: ['up/get_a'] })
     const forged = 'x\n{"seq":1,"kind":"call"}\r\n\u2028\u0085\u001b[2Jy'
     for (const name of [...TRICKS, forged]) await gate.call(name)
     const names = gate
@@ -84,5 +84,3 @@ for (const era of ERAS) {
     assert.ok(log.every((byte) => byte === 10 || (byte >= 0x20 && byte <= 0x7e)))
   })
 }
-
-test('over HTTP', { todo: 'part 2' })

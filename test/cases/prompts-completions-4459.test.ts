@@ -5,7 +5,7 @@ import { test } from 'node:test'
 
 import { type Gate, startGate, type Upstream } from './harness.ts'
 import { plainTool, received, serving } from './menu.ts'
-import { type Bag, ERAS, type Era, refusalCode } from './wire.ts'
+import { type Bag, SIDES, refusalCode } from './wire.ts'
 
 const T = serving({ tools: [plainTool('do')] }, '--serve', 'tools')
 const P = { flags: ['--serve', 'tools,prompts,completions'] }
@@ -29,18 +29,19 @@ async function advertised(gate: Gate): Promise<readonly string[]> {
 
 const start = (
   t: Parameters<typeof startGate>[0],
-  era: Era,
+  [front, era]: (typeof SIDES)[number],
   upstreams: Readonly<Record<string, Upstream>>,
-): Promise<Gate> => startGate(t, { era, upstreams, allow: ['*'], config: { pins: 'first_use' } })
+): Promise<Gate> =>
+  startGate(t, { front, era, upstreams, allow: ['*'], config: { pins: 'first_use' } })
 
 const COMPLETION = {
   ref: { type: 'ref/prompt', name: 'greet' },
   argument: { name: 'name', value: 'A' },
 }
 
-for (const era of ERAS) {
-  test(`${era}: a server with tools only`, async (t) => {
-    const gate = await start(t, era, { up: T })
+for (const [front, era] of SIDES) {
+  test(`${front} ${era}: a server with tools only`, async (t) => {
+    const gate = await start(t, [front, era], { up: T })
     assert.deepEqual(await advertised(gate), ['tools'])
     for (const [method, params] of [
       ['prompts/list', {}],
@@ -59,8 +60,8 @@ for (const era of ERAS) {
     }
   })
 
-  test(`${era}: a server with prompts and completions`, async (t) => {
-    const gate = await start(t, era, { up: P })
+  test(`${front} ${era}: a server with prompts and completions`, async (t) => {
+    const gate = await start(t, [front, era], { up: P })
     assert.deepEqual(await advertised(gate), ['completions', 'prompts', 'tools'])
     const listed = await gate.request('prompts/list')
     const [prompt] = listed.result?.['prompts'] as Bag[]
@@ -77,8 +78,8 @@ for (const era of ERAS) {
     )
   })
 
-  test(`${era}: one that advertises more than it serves neither breaks nor delays the others`, async (t) => {
-    const gate = await start(t, era, { tools: T, prompts: P, liar: LIAR })
+  test(`${front} ${era}: one that advertises more than it serves neither breaks nor delays the others`, async (t) => {
+    const gate = await start(t, [front, era], { tools: T, prompts: P, liar: LIAR })
     await gate.request('tools/list')
     const begun = performance.now()
     for (let n = 0; n < 3; n++) {
@@ -111,9 +112,9 @@ for (const era of ERAS) {
     assert.deepEqual((completed.result?.['completion'] as Bag)['values'], ['A1', 'A2'])
   })
 
-  test(`${era}: what the profile does not list is not advertised and not served`, async (t) => {
+  test(`${front} ${era}: what the profile does not list is not advertised and not served`, async (t) => {
     const profile = { prompts: [], resources: [] }
-    const gate = await startGate(t, { era, upstreams: { up: {} }, profile })
+    const gate = await startGate(t, { front, era, upstreams: { up: {} }, profile })
     assert.deepEqual(await advertised(gate), ['logging', 'tools'])
     assert.deepEqual((await gate.request('prompts/list')).result?.['prompts'], [])
     assert.deepEqual((await gate.request('resources/list')).result?.['resources'], [])
@@ -131,5 +132,3 @@ for (const era of ERAS) {
     assert.equal(received(gate, 'prompts/get').length, 0)
   })
 }
-
-test('over HTTP', { todo: 'part 2' })

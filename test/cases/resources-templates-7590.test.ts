@@ -5,7 +5,7 @@ import { test } from 'node:test'
 
 import { startGate } from './harness.ts'
 import { received, serving } from './menu.ts'
-import { type Bag, ERAS, type Message, refusalCode, request } from './wire.ts'
+import { type Bag, SIDES, type Message, refusalCode, request } from './wire.ts'
 
 const BLOB = Buffer.from(Array.from({ length: 256 }, (_, n) => n)).toString('base64')
 const text = (uri: string, value: string): Bag => ({ contents: [{ uri, text: value }] })
@@ -37,10 +37,10 @@ const urisOf = (message: Message, key: string, member: string): readonly unknown
   (message.result?.[key] as Bag[]).map((one) => one[member])
 const textIn = (message: Message): unknown => (message.result?.['contents'] as Bag[])[0]?.['text']
 
-for (const era of ERAS) {
-  test(`${era}: lists of several pages are whole, templates too`, async (t) => {
+for (const [front, era] of SIDES) {
+  test(`${front} ${era}: lists of several pages are whole, templates too`, async (t) => {
     const upstreams = { up: serving(MENU, '--page', '1') }
-    const gate = await startGate(t, { era, upstreams, allow, profile })
+    const gate = await startGate(t, { front, era, upstreams, allow, profile })
     const resources = await gate.request('resources/list')
     assert.deepEqual(urisOf(resources, 'resources', 'uri'), [
       'a://1',
@@ -56,8 +56,14 @@ for (const era of ERAS) {
     assert.equal(templates.result?.['nextCursor'], undefined)
   })
 
-  test(`${era}: what is listed, linked or only known to the server is read where policy allows`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { up: serving(MENU) }, allow, profile })
+  test(`${front} ${era}: what is listed, linked or only known to the server is read where policy allows`, async (t) => {
+    const gate = await startGate(t, {
+      front,
+      era,
+      upstreams: { up: serving(MENU) },
+      allow,
+      profile,
+    })
     assert.deepEqual((await gate.call('make')).result?.content, [LINK])
     for (const [uri, value] of [
       ['a://1', 'one'],
@@ -77,9 +83,15 @@ for (const era of ERAS) {
     assert.equal(missing.error?.data?.['uri'], 'a://404')
   })
 
-  test(`${era}: what policy does not list is refused in one wording and never asked for`, async (t) => {
+  test(`${front} ${era}: what policy does not list is refused in one wording and never asked for`, async (t) => {
     const only = { resources: ['a://1', 'a://private/*'] }
-    const gate = await startGate(t, { era, upstreams: { up: serving(MENU) }, profile: only, allow })
+    const gate = await startGate(t, {
+      front,
+      era,
+      upstreams: { up: serving(MENU) },
+      profile: only,
+      allow,
+    })
     const listed = await gate.request('resources/list')
     assert.deepEqual(urisOf(listed, 'resources', 'uri'), ['a://1', 'a://private/1'])
     const uris = [
@@ -114,13 +126,13 @@ for (const era of ERAS) {
     assert.equal(denied.length, uris.length)
   })
 
-  test(`${era}: a URI that two servers list is read from neither; their others are kept apart`, async (t) => {
+  test(`${front} ${era}: a URI that two servers list is read from neither; their others are kept apart`, async (t) => {
     const second = {
       resources: [resource('a://1'), resource('a://second')],
       reads: { 'a://1': text('a://1', 'other'), 'a://second': text('a://second', 'second') },
     }
     const upstreams = { one: serving(MENU), two: serving(second) }
-    const gate = await startGate(t, { era, upstreams, allow: ['one/make'], profile })
+    const gate = await startGate(t, { front, era, upstreams, allow: ['one/make'], profile })
     const listed = await gate.request('resources/list')
     assert.deepEqual(urisOf(listed, 'resources', 'uri'), [
       'a://2',
@@ -139,13 +151,17 @@ for (const era of ERAS) {
     assert.equal(received(gate, 'resources/read', 'two').length, 1)
   })
 
-  test(`${era}: a URI with half a character is no message`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { up: serving(MENU) }, allow, profile })
+  test(`${front} ${era}: a URI with half a character is no message`, async (t) => {
+    const gate = await startGate(t, {
+      front,
+      era,
+      upstreams: { up: serving(MENU) },
+      allow,
+      profile,
+    })
     const line = JSON.stringify(request(era, 1, 'resources/read', { uri: 'a://@' }))
     await gate.write(`${line.replace('@', '\\ud800')}\n`)
     await gate.record('the refusal', ({ kind }) => kind === 'malformed')
     assert.equal((await gate.answer(null)).error?.code, -32600)
   })
 }
-
-test('over HTTP', { todo: 'part 2' })

@@ -17,23 +17,13 @@ const up = serving({ tools: ['get_a', ...HIDDEN].map((name) => plainTool(name)) 
 const allow = ['up/get_a']
 
 let lastId = 20_000
-/** Milliseconds until the answer, and its text without its id and the name. The wire of the harness looks at
- *  intervals, so this listens itself. */
+/** Milliseconds until the answer, and its text without its id and the name. */
 async function refusal(gate: Gate, name: string): Promise<{ readonly ms: number; text: string }> {
   const id = ++lastId
   const mark = `"id":${id},`
-  const { stdout } = gate.child
-  assert.ok(stdout !== null)
   const line = JSON.stringify(request(gate.era, id, 'tools/call', { name, arguments: {} }))
   const begun = performance.now()
-  const come = new Promise<string>((resolve) => {
-    const look = (chunk: Buffer): void => {
-      if (!chunk.includes(mark)) return
-      stdout.off('data', look)
-      resolve(chunk.toString('utf8'))
-    }
-    stdout.on('data', look)
-  })
+  const come = gate.next((one) => one.includes(mark))
   await gate.write(`${line}\n`)
   const text = await come
   const ms = performance.now() - begun

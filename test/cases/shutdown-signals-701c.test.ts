@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Gate, startGate, within } from './harness.ts'
 import { isRunning } from './proc.ts'
-import { ERAS, type Era, eventually, refusalCode, request, textOf } from './wire.ts'
+import { SIDES, type Era, eventually, refusalCode, request, textOf, type Front } from './wire.ts'
 
 /** From the first signal to the exit, for the gateway and for all it started. */
 const GONE_MS = 10_000
@@ -25,12 +25,20 @@ async function inFlight(gate: Gate, era: Era, ms: number): Promise<void> {
 const echoes = (gate: Gate): number =>
   gate.trace().filter(({ params }) => params?.['name'] === 'echo').length
 
+async function isRefused(gate: Gate, front: Front): Promise<boolean> {
+  if (front === 'http') {
+    const body = JSON.stringify(request(gate.era, 'new', 'ping'))
+    return (await gate.http.exchange({ body })).status === 503
+  }
+  const answer = await gate.call('echo', { text: 'new' }, { withinMs: 1_000 })
+  return refusalCode(answer) === 'draining'
+}
+
 /** Resolves once new requests are refused, which a signal brings about soon. */
-async function refused(gate: Gate): Promise<void> {
+async function refused(gate: Gate, front: Front): Promise<void> {
   const end = Date.now() + 1_000
   for (;;) {
-    const answer = await gate.call('echo', { text: 'new' }, { withinMs: 1_000 })
-    if (refusalCode(answer) === 'draining') return
+    if (await isRefused(gate, front)) return
     assert.ok(Date.now() < end, 'new requests are still served')
   }
 }
@@ -47,12 +55,12 @@ function settled(gate: Gate): void {
 
 // They mostly wait, so they wait together.
 describe('at once', { concurrency: 4 }, () => {
-  for (const era of ERAS) {
-    test(`${era}: SIGTERM, then again: calls end, a deaf upstream is killed, the audit is whole`, async (t) => {
-      const gate = await startGate(t, { era, upstreams: { up: { flags: ['--deaf'] } } })
+  for (const [front, era] of SIDES) {
+    test(`${front} ${era}: SIGTERM, then again: calls end, a deaf upstream is killed, the audit is whole`, async (t) => {
+      const gate = await startGate(t, { front, era, upstreams: { up: { flags: ['--deaf'] } } })
       await inFlight(gate, era, 60_000)
       gate.child.kill('SIGTERM')
-      await refused(gate)
+      await refused(gate, front)
       const sent = echoes(gate)
       await sleep(1_000)
       gate.child.kill('SIGTERM')
@@ -75,9 +83,14 @@ describe('at once', { concurrency: 4 }, () => {
 
     // SIGHUP is what a terminal sends that is closed.
     for (const signal of ['SIGTERM', 'SIGHUP'] as const) {
-      test(`${era}: one ${signal} is enough, whatever calls and servers do`, async (t) => {
+      test(`${front} ${era}: one ${signal} is enough, whatever calls and servers do`, async (t) => {
         const config = { drain: '500ms' }
-        const gate = await startGate(t, { era, config, upstreams: { up: { flags: ['--deaf'] } } })
+        const gate = await startGate(t, {
+          front,
+          era,
+          config,
+          upstreams: { up: { flags: ['--deaf'] } },
+        })
         await inFlight(gate, era, 60_000)
         gate.child.kill(signal)
         const exit = await within('the exit', gate.exit, GONE_MS)
@@ -86,10 +99,11 @@ describe('at once', { concurrency: 4 }, () => {
       })
     }
 
-    test(`${era}: a client that reads nothing holds nobody up`, async (t) => {
-      const gate = await startGate(t, { era })
+    test(`${front} ${era}: a client that reads nothing holds nobody up`, async (t) => {
+      const gate = await startGate(t, { front, era })
       await gate.call('echo', { text: 'warm' })
-      gate.child.stdout?.pause()
+      if (front === 'http') gate.http.deafen()
+      else gate.child.stdout?.pause()
       for (let id = 0; id < 6; id++) {
         await gate.post(
           request(era, id, 'tools/call', { name: 'dump', arguments: { bytes: 500_000 } }),
@@ -104,8 +118,8 @@ describe('at once', { concurrency: 4 }, () => {
       settled(gate)
     })
 
-    test(`${era}: a call that ends within the drain is answered`, async (t) => {
-      const gate = await startGate(t, { era })
+    test(`${front} ${era}: a call that ends within the drain is answered`, async (t) => {
+      const gate = await startGate(t, { front, era })
       await inFlight(gate, era, 700)
       gate.child.kill('SIGINT')
       const exit = await within('the exit', gate.exit, GONE_MS)
@@ -116,8 +130,8 @@ describe('at once', { concurrency: 4 }, () => {
 
     for (const flags of [[], ['--deaf']]) {
       const kind = flags.length === 0 ? 'polite' : 'deaf'
-      test(`${era}: the end of stdin alone ends ${kind} upstreams and their children`, async (t) => {
-        const gate = await startGate(t, { era, upstreams: { up: { flags } } })
+      test(`${front} ${era}: ${front === 'http' ? 'SIGTERM' : 'the end of stdin'} alone ends ${kind} upstreams and their children`, async (t) => {
+        const gate = await startGate(t, { front, era, upstreams: { up: { flags } } })
         const answer = await gate.call('spawn')
         const grandchild = answer.result?.structuredContent?.['pid'] as number
         t.after(() => isRunning(grandchild) && process.kill(grandchild, 'SIGKILL'))
@@ -129,5 +143,3 @@ describe('at once', { concurrency: 4 }, () => {
     }
   }
 })
-
-test('over HTTP', { todo: 'part 2' })

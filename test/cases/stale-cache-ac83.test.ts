@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Gate, LONG, startGate } from './harness.ts'
-import { ERAS, textOf } from './wire.ts'
+import { SIDES, textOf } from './wire.ts'
 
 /** How long the server's list is empty, and by when all must be seen, from its start. */
 const WARM_UP_MS = LONG ? 5_000 : 2_000
@@ -25,10 +25,10 @@ const asked = (gate: Gate): number =>
 
 // They mostly wait, so they wait together.
 describe('at once', { concurrency: 4 }, () => {
-  for (const era of ERAS) {
-    test(`${era}: an empty list heals by itself, without any notice`, async (t) => {
+  for (const [front, era] of SIDES) {
+    test(`${front} ${era}: an empty list heals by itself, without any notice`, async (t) => {
       const flags = ['--tools', '8', '--no-list-changed', '--empty-for', String(WARM_UP_MS)]
-      const gate = await startGate(t, { era, upstreams: { up: { flags } }, allow })
+      const gate = await startGate(t, { front, era, upstreams: { up: { flags } }, allow })
       const early = await list(gate)
       assert.deepEqual(early.names, [])
       if (era === 'modern') assert.ok((early.ttlMs as number) <= SHORT_TTL_MS)
@@ -42,9 +42,9 @@ describe('at once', { concurrency: 4 }, () => {
       assert.ok(since() >= WARM_UP_MS)
     })
 
-    test(`${era}: a tool that the stale list lacks is asked for once more, and works`, async (t) => {
+    test(`${front} ${era}: a tool that the stale list lacks is asked for once more, and works`, async (t) => {
       const flags = ['--tools', '8', '--no-list-changed', '--empty-for', String(WARM_UP_MS)]
-      const gate = await startGate(t, { era, upstreams: { up: { flags } }, allow })
+      const gate = await startGate(t, { front, era, upstreams: { up: { flags } }, allow })
       assert.deepEqual((await list(gate)).names, [])
       await sleep(WARM_UP_MS + 100 - (Date.now() - (gate.starts()[0]?.atMs ?? 0)))
       const before = asked(gate)
@@ -52,8 +52,9 @@ describe('at once', { concurrency: 4 }, () => {
       assert.equal(asked(gate), before + 1)
     })
 
-    test(`${era}: a list that failed once is not taken for an empty one`, async (t) => {
+    test(`${front} ${era}: a list that failed once is not taken for an empty one`, async (t) => {
       const gate = await startGate(t, {
+        front,
         era,
         upstreams: { up: { flags: ['--tools', '8', '--list-fails', '1'] }, ok: {} },
         allow: [...allow, 'ok/echo'],
@@ -71,5 +72,3 @@ describe('at once', { concurrency: 4 }, () => {
     })
   }
 })
-
-test('over HTTP', { todo: 'part 2' })

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 
 import { LONG, startGate } from './harness.ts'
-import { ERAS, eventually, refusalCode, textOf } from './wire.ts'
+import { FRONTS, SIDES, eventually, refusalCode, textOf } from './wire.ts'
 
 /** The figures of the case, or a fiftieth of them. */
 const SECOND = LONG ? 1_000 : 20
@@ -17,9 +17,9 @@ const more = { call: `${CALL_MS}ms`, call_max: `${MOST_MS}ms` }
 
 // They mostly wait, so they wait together.
 describe('at once', { concurrency: 4 }, () => {
-  for (const era of ERAS) {
-    test(`${era}: calls inside their limits succeed, and nobody gets unasked progress`, async (t) => {
-      const gate = await startGate(t, { era, upstreams: { up: { more } } })
+  for (const [front, era] of SIDES) {
+    test(`${front} ${era}: calls inside their limits succeed, and nobody gets unasked progress`, async (t) => {
+      const gate = await startGate(t, { front, era, upstreams: { up: { more } } })
       const wait = { withinMs: PATIENCE }
       const [crunch, quiet] = await Promise.all([
         gate.call('progress', CRUNCH, wait),
@@ -35,9 +35,13 @@ describe('at once', { concurrency: 4 }, () => {
       )
     })
 
-    test(`${era}: silence ends a call at its limit, progress extends it, and only up to the maximum`, async (t) => {
+    test(`${front} ${era}: silence ends a call at its limit, progress extends it, and only up to the maximum`, async (t) => {
       const short = { call: '600ms', call_max: '1500ms' }
-      const gate = await startGate(t, { era, upstreams: { up: { more: short } } })
+      const gate = await startGate(t, {
+        front,
+        era,
+        upstreams: { up: { more: { ...short, share: true } } },
+      })
       await gate.call('echo', { text: 'warm' })
 
       const begun = Date.now()
@@ -75,18 +79,26 @@ describe('at once', { concurrency: 4 }, () => {
   }
 })
 
-test('a call of 65 s passes where nothing is configured', { skip: !LONG }, async (t) => {
-  const gate = await startGate(t, { era: 'modern' })
-  const answer = await gate.call('after', { ms: 65_000, label: 'patient' }, { withinMs: 80_000 })
-  assert.equal(textOf(answer), 'patient')
-})
+for (const front of FRONTS) {
+  test(
+    `${front}: a call of 65 s passes where nothing is configured`,
+    { skip: !LONG },
+    async (t) => {
+      const gate = await startGate(t, { front, era: 'modern' })
+      const answer = await gate.call(
+        'after',
+        { ms: 65_000, label: 'patient' },
+        { withinMs: 80_000 },
+      )
+      assert.equal(textOf(answer), 'patient')
+    },
+  )
 
-test('a session that was idle for 91 s still answers', { skip: !LONG }, async (t) => {
-  const gate = await startGate(t, { era: 'legacy' })
-  await gate.call('echo', { text: 'before' })
-  const begun = Date.now()
-  await eventually('91 s of silence', () => Date.now() - begun > 91_000, 95_000)
-  assert.equal(textOf(await gate.call('echo', { text: 'after' })), 'after')
-})
-
-test('over HTTP', { todo: 'part 2' })
+  test(`${front}: a session that was idle for 91 s still answers`, { skip: !LONG }, async (t) => {
+    const gate = await startGate(t, { front, era: 'legacy' })
+    await gate.call('echo', { text: 'before' })
+    const begun = Date.now()
+    await eventually('91 s of silence', () => Date.now() - begun > 91_000, 95_000)
+    assert.equal(textOf(await gate.call('echo', { text: 'after' })), 'after')
+  })
+}

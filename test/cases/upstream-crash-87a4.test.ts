@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Gate, LONG, startGate } from './harness.ts'
-import { ERAS, eventually, refusalCode, textOf } from './wire.ts'
+import { SIDES, eventually, refusalCode, textOf } from './wire.ts'
 
 /** How long starts of the looping upstream are counted, how many there may be, and when `slow` speaks. */
 const WATCH_MS = LONG ? 60_000 : 8_000
@@ -13,9 +13,9 @@ const MOST_STARTS = LONG ? 11 : 7
 const SLOW_MS = LONG ? 8_000 : 2_000
 
 const UPSTREAMS = {
-  ok: {},
+  ok: { more: { share: true } },
   gone: { command: ['/nonexistent/eclusa-case'] },
-  loop: { flags: ['--die-after', '50'] },
+  loop: { flags: ['--die-after', '50'], more: { share: true } },
   slow: { flags: ['--start-delay', String(SLOW_MS)] },
 }
 
@@ -26,9 +26,9 @@ async function names(gate: Gate): Promise<readonly string[]> {
 
 // They mostly wait, so they wait together.
 describe('at once', { concurrency: 4 }, () => {
-  for (const era of ERAS) {
-    test(`${era}: one healthy upstream works at once among three broken ones`, async (t) => {
-      const gate = await startGate(t, { era, upstreams: UPSTREAMS })
+  for (const [front, era] of SIDES) {
+    test(`${front} ${era}: one healthy upstream works at once among three broken ones`, async (t) => {
+      const gate = await startGate(t, { front, era, upstreams: UPSTREAMS })
       const begun = Date.now()
       assert.equal(
         textOf(await gate.call('ok__echo', { text: 'at once' }, { withinMs: 2_000 })),
@@ -65,8 +65,8 @@ describe('at once', { concurrency: 4 }, () => {
       assert.equal(textOf(await gate.call('ok__echo', { text: 'still' })), 'still')
     })
 
-    test(`${era}: an upstream that crashes in a call is started again, and that call is told as unknown`, async (t) => {
-      const gate = await startGate(t, { era })
+    test(`${front} ${era}: an upstream that crashes in a call is started again, and that call is told as unknown`, async (t) => {
+      const gate = await startGate(t, { front, era, upstreams: { up: { more: { share: true } } } })
       const crashed = await gate.call('crash', { when: 'before' })
       assert.equal(crashed.result?.isError, true)
       assert.equal(refusalCode(crashed), 'outcome_unknown')
@@ -87,5 +87,3 @@ describe('at once', { concurrency: 4 }, () => {
     })
   }
 })
-
-test('over HTTP', { todo: 'part 2' })

@@ -20,6 +20,8 @@ test('without a word the gateway listens on this machine only, for everybody wit
     endpoints: new Map([['/mcp', null]]),
     hosts: [],
     origins: [],
+    keepAliveMs: 15_000,
+    sessionIdleMs: 1_800_000,
   })
 })
 
@@ -29,7 +31,9 @@ test('what is written is taken', async () => {
 public_url: https://mcp.example.com/team
 endpoints: { /team-a/mcp: { profiles: [p] }, /mcp: {} }
 allowed_hosts: [gateway.internal, "10.0.0.1:9000"]
-allowed_origins: [https://app.example.com, "http://localhost:5173"]`),
+allowed_origins: [https://app.example.com, "http://localhost:5173"]
+keepalive: 5s
+session_idle: 2h`),
   )
   assert.deepEqual(serving, {
     listen: { host: '0.0.0.0', port: 9_000 },
@@ -41,6 +45,8 @@ allowed_origins: [https://app.example.com, "http://localhost:5173"]`),
     ]),
     hosts: ['gateway.internal', '10.0.0.1:9000', 'mcp.example.com'],
     origins: ['https://app.example.com', 'http://localhost:5173'],
+    keepAliveMs: 5_000,
+    sessionIdleMs: 7_200_000,
   })
 })
 
@@ -72,6 +78,8 @@ for (const [text, fault] of [
   ['allowed_hosts: [http://x]', /e\.yaml:4:17: error: expected a host/],
   ['allowed_origins: [x.example.com]', /e\.yaml:4:19: error: expected an origin/],
   ['allowed_origins: ["https://x/"]', /e\.yaml:4:19: error: expected an origin/],
+  ['keepalive: 5', /e\.yaml:4:12: error: /],
+  ['session_idle: 0s', /e\.yaml:4:15: error: expected a time from 1ms to 24d/],
   ['allowed_origins: ["null"]', /e\.yaml:4:19: error: expected an origin/],
 ] as const) {
   test(`${text} is refused with its place`, async () => {

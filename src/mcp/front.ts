@@ -107,10 +107,11 @@ export type Front = {
   ready(): boolean
   /** A server's list of this kind may have changed. */
   changed(kind: ListKind): void
-  /** A server says that a resource was updated: the params of its notice. */
-  updated(upstream: string, params: JsonObject): void
-  /** A server logged something that belongs to no single call. */
-  logged(params: JsonObject): void
+  /** A server says that a resource was updated: the params of its notice. `of`: the client to whose own
+   *  process or session it said so, which is not told to others; null for what may concern everybody. */
+  updated(upstream: string, params: JsonObject, of: string | null): void
+  /** A server logged something that belongs to no single call. `of` as above. */
+  logged(params: JsonObject, of: string | null): void
   /** New calls are refused from now on, streams are ended; resolves when nothing is in flight. */
   drain(): Promise<void>
   /** The client is gone or its time is up: every request in flight is cancelled, nothing more is written. */
@@ -137,8 +138,12 @@ export function front(options: FrontOptions): Front {
       self.stage.changes.changed(kind)
       self.stage.subscriptions.changed(kind)
     },
-    updated: (upstream, params) => self.stage.subscriptions.updated(upstream, params),
-    logged: (params) => logged(self, params),
+    updated(upstream, params, of) {
+      if (concerns(self, of)) self.stage.subscriptions.updated(upstream, params)
+    },
+    logged(params, of) {
+      if (concerns(self, of)) logged(self, params)
+    },
     async drain() {
       self.flights.draining = true
       self.stage.subscriptions.end()
@@ -248,6 +253,9 @@ function takeOne(self: Self, message: Message, from: From, bytes?: number): void
   if (message.kind === 'notification') notice(self, message.method, message.params, from.place)
   else if (!self.asking.answered(message)) self.stage.tally.add('responses')
 }
+
+const concerns = ({ stage }: Self, of: string | null): boolean =>
+  of === null || of === stage.scene.client.name
 
 // Only a session can be told what no request asked for.
 function logged({ session, stage }: Self, params: JsonObject): void {

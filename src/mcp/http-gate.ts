@@ -47,8 +47,8 @@ export type HttpOptions = {
   readonly doors: Doors
   readonly upstreams: {
     onChange(listener: (upstream: string, kind: ListKind) => void): void
-    onLog(listener: (upstream: string, params: JsonObject) => void): void
-    onUpdated(listener: (upstream: string, params: JsonObject) => void): void
+    onLog(listener: (upstream: string, params: JsonObject, client: string | null) => void): void
+    onUpdated(listener: (upstream: string, params: JsonObject, client: string | null) => void): void
   }
   readonly limits: FrontLimits
   /** The gateway's own version. */

@@ -72,9 +72,11 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   server.on('clientError', (error, socket) => unreadable(gate, error, socket))
   const { upstreams } = options
   upstreams.onChange((_upstream, kind) => gate.seats.fronts().forEach((one) => one.changed(kind)))
-  upstreams.onLog((_upstream, params) => gate.seats.fronts().forEach((one) => one.logged(params)))
-  upstreams.onUpdated((upstream, params) =>
-    gate.seats.fronts().forEach((one) => one.updated(upstream, params)),
+  upstreams.onLog((_upstream, params, of) =>
+    gate.seats.fronts().forEach((one) => one.logged(params, of)),
+  )
+  upstreams.onUpdated((upstream, params, of) =>
+    gate.seats.fronts().forEach((one) => one.updated(upstream, params, of)),
   )
   const { port, host } = await listening(server, options.listen)
   openPosts(gate, host, port)

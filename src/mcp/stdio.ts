@@ -142,8 +142,8 @@ function session(options: StdioOptions, end: (why: Exclude<Ended['why'], 'signal
 
 function hear(one: Front, upstreams: StdioOptions['upstreams']): void {
   upstreams.onChange((_upstream, kind) => one.changed(kind))
-  upstreams.onLog((_upstream, params) => one.logged(params))
-  upstreams.onUpdated((upstream, params) => one.updated(upstream, params))
+  upstreams.onLog((_upstream, params) => one.logged(params, null))
+  upstreams.onUpdated((upstream, params) => one.updated(upstream, params, null))
 }
 
 const OWN = { transport: 'stdio', ids: 'session', eras: 'both' } as const

@@ -105,9 +105,9 @@ export async function open(t: TestContext, setup: Setup = {}): Promise<Desk> {
     say: (line) => void said.push(line),
     onReady: () => undefined,
   })
-  upstreams.onUpdated?.((upstream, params) => session.updated(upstream, params))
+  upstreams.onUpdated((upstream, params) => session.updated(upstream, params, null))
   upstreams.onChange((_upstream, kind) => session.changed(kind))
-  upstreams.onLog((_upstream, params) => session.logged(params))
+  upstreams.onLog((_upstream, params) => session.logged(params, null))
   t.after(async () => {
     session.abandon()
     await upstreams.stop()

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import type { Doors } from '../../src/gateway.ts'
+import { object } from '../../src/json.ts'
 import { type Desk, type Heard, META26, open, type Post } from './front-desk.ts'
 
 const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId'
@@ -200,4 +201,21 @@ test('a policy that changed stops the notices at once', async (t) => {
   assert.equal(post.heard().length, 2)
   const told = desk.heard().filter(({ method }) => method === 'notifications/resources/updated')
   assert.equal(told.length, 1)
+})
+
+test("what a server says in another client's own session is told to nobody else", async (t) => {
+  const desk = await open(t, { profile })
+  await desk.greet()
+  await desk.legacy('resources/subscribe', { uri: 'notes://a' })
+  const before = desk.heard().length
+  const params = object({ uri: 'notes://a' })
+  const log = object({ level: 'error', data: 'x' })
+  desk.front.updated('up', params, 'another')
+  desk.front.logged(log, 'another')
+  assert.equal(desk.heard().length, before)
+  desk.front.updated('up', params, 'agent')
+  desk.front.logged(log, 'agent')
+  desk.front.updated('up', params, null)
+  desk.front.logged(log, null)
+  assert.equal(desk.heard().length, before + 4)
 })

@@ -35,8 +35,10 @@ test('a server with a url has headers from the environment and the defaults of a
     null,
     lookup,
   )
+  const [far] = config.upstreams
+  assert.ok(far?.kind === 'url')
   assert.deepEqual(
-    { ...config.upstreams[0], headers: { ...config.upstreams[0]?.['headers' as never] } },
+    { ...far, headers: { ...far.headers } },
     {
       kind: 'url',
       name: 'far',

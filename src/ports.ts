@@ -192,7 +192,9 @@ export type Send = {
 /** What came of calling. unsent: it is certain that the server executed nothing. unknown: bytes may have
  *  reached it and no admissible answer came; `late` resolves if one still comes. */
 export type Attempt =
-  | { readonly kind: 'answered'; readonly answer: Answer }
+  /** `lacks`: the answer is a failure, and meanwhile the server asked what needs these client capabilities,
+   *  which were not declared to it. */
+  | { readonly kind: 'answered'; readonly answer: Answer; readonly lacks?: JsonObject }
   | { readonly kind: 'unsent'; readonly code: Code; readonly why: string }
   | {
       readonly kind: 'unknown'

@@ -8,7 +8,13 @@ import type { JsonObject } from './json.ts'
  *  the client cancelled and gets nothing; asks: the server wants something of the client first, which sends
  *  the call again with the answers and with `state`, a token that only this ledger opens. */
 export type Reply =
-  | { readonly kind: 'answered'; readonly answer: Answer; readonly replayed: boolean }
+  | {
+      readonly kind: 'answered'
+      readonly answer: Answer
+      readonly replayed: boolean
+      /** As in an attempt. */
+      readonly lacks?: JsonObject
+    }
   | Refused
   | { readonly kind: 'asks'; readonly asks: Asks; readonly state: string }
   | { readonly kind: 'silent' }

@@ -41,7 +41,8 @@ const replayed = ({ call }: Page, stored: Stored): Reply => ({
 /** The reply to a call that was sent. */
 export function outward(page: Page, attempt: Ended): Reply {
   if (attempt.kind === 'answered') {
-    return { kind: 'answered', answer: attempt.answer, replayed: false }
+    const { answer, lacks } = attempt
+    return { kind: 'answered', answer, replayed: false, ...(lacks === undefined ? {} : { lacks }) }
   }
   return refused(page, builtIn(codeOf(attempt)))
 }

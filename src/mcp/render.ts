@@ -260,15 +260,21 @@ function withPlainLinks(value: JsonObject, version: string): JsonObject {
     : value
 }
 
-/** What a client would have to declare for a server's error -32021, or null: it is another answer, or the client
- *  did declare it and it was not passed on, which is between us and the server. */
-export function lacking(answer: Answer, { era, capabilities }: Face): JsonObject | null {
-  if (answer.kind !== 'error' || answer.code !== MISSING_CAPABILITY || era === 'legacy') return null
+/** What a client would have to declare for another answer than a server's error -32021, or null: it is another
+ *  answer, or the client did declare it and it was not passed on, which is between us and the server. */
+export function lacking(answer: Answer, face: Face): JsonObject | null {
+  if (answer.kind !== 'error' || answer.code !== MISSING_CAPABILITY) return null
   const needed = answer.data?.['requiredCapabilities']
-  return isObject(needed) && !covers(capabilities, needed) ? needed : null
+  return isObject(needed) ? undeclared(needed, face) : null
 }
 
-const MISSING_CAPABILITY = -32021
+/** These capabilities, when a modern request did not declare them all; else null. Older clients do not know
+ *  the error that says so. */
+export const undeclared = (needed: JsonObject, { era, capabilities }: Face): JsonObject | null =>
+  era === 'modern' && !covers(capabilities, needed) ? needed : null
+
+/** MCP 2026-07-28. */
+export const MISSING_CAPABILITY = -32021
 /** Codes of the modern hop between us and a server; no client may take them for its own. */
 const HOP_ERRORS: ReadonlySet<number> = new Set([-32020, MISSING_CAPABILITY, -32022])
 const LEGACY_NOT_FOUND = -32002

@@ -2,7 +2,7 @@
 
 import { type Answer, type Call, isFailure, type Method } from '../call.ts'
 import { handle, turnAway } from '../gateway.ts'
-import { object } from '../json.ts'
+import { type JsonObject, object } from '../json.ts'
 import { admits } from '../policy/decide.ts'
 import type { Watch } from '../ports.ts'
 import type { Reply } from '../refusal.ts'
@@ -26,9 +26,12 @@ import {
   asksText,
   blocksOf,
   cleanNotice,
+  errorText,
   lacking,
+  MISSING_CAPABILITY,
   noticeText,
   resultText,
+  undeclared,
 } from './render.ts'
 import type { Stage } from './stage.ts'
 import { type Capability, offer } from './views.ts'
@@ -139,11 +142,24 @@ function replyText(stage: Stage, { request, face }: Flight, call: Call, given: R
       return said(asksText(id, given, forModern))
     case 'answered': {
       const answer = given.replayed ? withHint(given.answer) : given.answer
+      const needed = given.lacks === undefined ? null : undeclared(given.lacks, face)
+      if (needed !== null) return missing(id, needed)
       const text = answered(stage, { id, face }, call, answer)
       return lacking(answer, face) === null ? said(text) : { text, status: STATUS.request }
     }
   }
 }
+
+/** The server was left without an answer that this request did not let it have, and failed. */
+const missing = (id: Id, needed: JsonObject): Said => ({
+  text: errorText(id, {
+    code: MISSING_CAPABILITY,
+    message:
+      'the call failed because the server could not ask for what data.requiredCapabilities names; declare it, check the state, then call again',
+    data: object({ requiredCapabilities: needed }),
+  }),
+  status: STATUS.request,
+})
 
 const URI_METHODS: ReadonlySet<Method> = new Set(['resources/read', 'resources/subscribe'])
 

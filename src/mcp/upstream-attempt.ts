@@ -1,9 +1,11 @@
 // One call to one server: sent once, watched to its deadline, asked back, and told for what it was.
 
-import type { Answer, Ask, Method } from '../call.ts'
+import { type Answer, type Ask, isFailure, type Method } from '../call.ts'
 import type { Code } from '../decision.ts'
 import { type Json, type JsonObject, member, object } from '../json.ts'
+import { requiredBy } from '../policy/asks.ts'
 import type { Attempt, Send, Ticket } from '../ports.ts'
+import { joined } from './capabilities.ts'
 import { isDeclared, MAX_ASKS_A_ROUND, mayBeAsked, urlAsks, withRetry } from './upstream-asks.ts'
 import { type Deadline, deadline, type Deadlines } from './upstream-deadline.ts'
 import type { Heard } from './upstream-heard.ts'
@@ -71,6 +73,8 @@ type Flight = Facts & {
   readonly late: PromiseWithResolvers<Answer>
   /** What the server asked and nobody answered yet, by our own keys; null: it never asked. */
   asks: Map<string, Question> | null
+  /** What it asked and this call does not let it ask, as client capabilities. */
+  lacks: JsonObject | null
   /** Questions and rounds so far. */
   asked: number
   rounds: number
@@ -102,6 +106,7 @@ function launch(line: Line, facts: Facts, way: Way): Flight {
     clock: deadline(way.deadlines, () => overdue(flight)),
     late: Promise.withResolvers(),
     asks: null,
+    lacks: null,
     asked: 0,
     rounds: 0,
     exchange: null,
@@ -142,8 +147,7 @@ function waiterOf(flight: Flight): Waiter {
     client: flight.client,
     waits: () => flight.listener === null,
   }
-  const isAsked = mayBeAsked(flight.method) && Object.keys(flight.capabilities).length > 0
-  if (!isAsked || flight.line.hop.era === 'modern') return waiter
+  if (flight.line.hop.era === 'modern' || !mayBeAsked(flight.method)) return waiter
   return { ...waiter, asked: (ask, answer) => asked(flight, { ask, answer }) }
 }
 
@@ -169,7 +173,10 @@ function unlisten(flight: Flight): Listener | null {
 }
 
 /** The last thing that is said of the call, to whoever wants to know. */
-function finish(flight: Flight, attempt: Attempt): void {
+function finish(flight: Flight, last: Attempt): void {
+  const { lacks } = flight
+  const isLacking = lacks !== null && last.kind === 'answered' && isFailure(last.answer)
+  const attempt = isLacking ? { ...last, lacks } : last
   flight.state = 'over'
   refuseAll(flight, 'the call is over')
   unlisten(flight)?.resolve(attempt)
@@ -255,6 +262,7 @@ function asked(flight: Flight, question: Question): void {
     question.answer({ kind: 'error', code, message })
   if (flight.state !== 'open') return refuse(INTERNAL, 'the call is over')
   if (!isDeclared(question.ask, flight.capabilities)) {
+    flight.lacks = joined(flight.lacks ?? object({}), requiredBy(question.ask))
     return refuse(METHOD_NOT_FOUND, `${question.ask.method} is not offered`)
   }
   flight.asks ??= new Map()

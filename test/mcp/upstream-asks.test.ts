@@ -165,6 +165,18 @@ test('a legacy server that asks what was not declared for the call hears that no
   }
 })
 
+test('a call that fails after its server asked in vain says what was missing', async (t) => {
+  const rig = one(t, '--era', 'legacy')
+  const sampling = { method: 'sampling/createMessage', params: { messages: [], tools: [] } }
+  const failed = await call(rig, 'needs', sampling, { capabilities: { sampling: {} } })
+  assert.equal(failed.kind, 'answered')
+  assert.deepEqual(plain(failed.lacks), { sampling: { tools: {} } })
+  const forms = await call(rig, 'needs', FORM)
+  assert.deepEqual(plain(forms.kind === 'answered' && forms.lacks), { elicitation: { form: {} } })
+  const went = await call(rig, 'ask', FORM)
+  assert.equal('lacks' in went, false)
+})
+
 test('the deadline of a call stands still while its client is asked', async (t) => {
   const command = scripted('--era', 'legacy')
   const rig = start(t, [config('s', { command, callMs: 1500, callMaxMs: 3000 })])

@@ -5,6 +5,7 @@
 //   asks(requests)             legacy: sends all of them at once, answers {answers} when each has one
 //   impatient(method, params, ms)  asks, withdraws the question after ms and answers "nobody answered"
 //   url_first(url)             legacy: error -32042 at the first call, then "opened"
+//   needs(method, params)      legacy: asks, and fails when it gets an error
 //   level()                    the level that logging/setLevel set last, {level}
 //   touch(uri)                 announces that this resource changed, to whoever subscribed
 //   subscribed()               {uris} that are subscribed to, {listens} filters of open subscriptions
@@ -183,6 +184,11 @@ export const askTools = (desk: Desk): readonly Tool[] => [
     if (urlWasOpened) c.result(text('opened'))
     else c.error(-32042, 'URL needed', { elicitations })
     urlWasOpened = true
+  }),
+  tool('needs', { method: string, params: { type: 'object' } }, (c) => {
+    c.ask(String(c.args['method']), c.args['params'] ?? {}, (answer) =>
+      c.result({ ...structured({ answer }), isError: answer['error'] !== undefined }),
+    )
   }),
   tool('level', {}, (c) => c.result(structured({ level }))),
   tool('touch', { uri: string }, (c) => {

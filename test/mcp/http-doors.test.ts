@@ -54,10 +54,10 @@ test('a client of a profile that an endpoint does not serve is 403 there, and th
 })
 
 test('a revoked client gets nothing more: its streams end, its session is gone', async (t) => {
-  const one = await house(t, { clients, times: { sweep: 20 } })
+  const one = await house(t, { clients, profile: { allow: ['up/after'] }, times: { sweep: 20 } })
   const mine = await one.greet('2025-11-25', one.as('ana'))
   const stream = await reading(`${one.url}/mcp`, { headers: mine })
-  const params = { notifications: { toolsListChanged: true } }
+  const wish = { notifications: { toolsListChanged: true } }
   const listen = await reading(`${one.url}/mcp`, {
     method: 'POST',
     headers: { ...modernHeaders('subscriptions/listen'), ...one.as('ana') },
@@ -65,15 +65,22 @@ test('a revoked client gets nothing more: its streams end, its session is gone',
       jsonrpc: '2.0',
       id: 1,
       method: 'subscriptions/listen',
-      params: { ...params, _meta: META26 },
+      params: { ...wish, _meta: META26 },
     }),
   })
   await listen.until((events) => events.length > 0)
   const other = await one.greet('2025-11-25', one.as('rui'))
   const theirs = await reading(`${one.url}/mcp`, { headers: other })
+  const params = { name: 'after', arguments: { ms: 4_000, label: 'secret' } }
+  const inFlight = one.modern('tools/call', params, one.as('ana'))
+  await eventually('the call is in the ledger', () =>
+    one.audit().some(({ kind }) => kind === 'intent'),
+  )
   one.revoke('ana')
   await stream.ended
   await listen.ended
+  const cut = await inFlight
+  assert.equal(cut.text, '')
   const after = await one.post({ jsonrpc: '2.0', id: 1, method: 'ping' }, mine)
   assert.equal(after.status, 401)
   assert.equal((await one.post({ jsonrpc: '2.0', id: 1, method: 'ping' }, other)).status, 200)

@@ -2,44 +2,67 @@
 
 import type { IncomingMessage } from 'node:http'
 
-/** What came of reading a body. `bytes`: as many as came in, or were announced. cut: the client went away. */
+/** What came of reading a body. `bytes`: as many as came in, or were announced. cut: the client went away;
+ *  crowded: there was no room for more of it. */
 export type Body =
   | { readonly kind: 'body'; readonly bytes: Buffer }
   | { readonly kind: 'too_long'; readonly bytes: number }
-  | { readonly kind: 'cut' }
+  | { readonly kind: 'cut' | 'crowded' }
 
 /** Bytes of a refused body that are still read: a client that is cut off while it writes may never see the
  *  refusal. */
 const LINGER_BYTES = 8 * 1024 * 1024
 
-/** Reads a body of at most `limitBytes`; the callback is called once. */
+/** Reads a body of at most `limitBytes`; the callback is called once. `hold` is asked for the room of every
+ *  piece before it is kept. */
 export function readBody(
   request: IncomingMessage,
   limitBytes: number,
+  hold: (bytes: number) => boolean,
   done: (body: Body) => void,
 ): void {
-  let chunks: Buffer[] = []
+  const held = gather()
   let size = 0
   let isDone = false
   const finish = (body: Body): void => {
     if (isDone) return
     isDone = true
-    chunks = []
     done(body)
   }
   request.on('data', (chunk: Buffer) => {
     size += chunk.length
     if (isDone) return
     if (size > limitBytes) finish({ kind: 'too_long', bytes: size })
-    else chunks.push(chunk)
+    else if (hold(chunk.length)) held.add(chunk)
+    else finish({ kind: 'crowded' })
   })
-  request.on('end', () => {
-    const [first] = chunks
-    const bytes = chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, size)
-    finish({ kind: 'body', bytes })
-  })
+  request.on('end', () => finish({ kind: 'body', bytes: held.all() }))
   request.on('close', () => finish({ kind: 'cut' }))
   request.on('error', () => finish({ kind: 'cut' }))
+}
+
+/** The pieces of one body: a single one as it came, several in one growing buffer. Kept as a list, pieces of
+ *  one byte would take a hundred times their size. */
+function gather(): { readonly add: (piece: Buffer) => void; readonly all: () => Buffer } {
+  let room: Buffer = Buffer.alloc(0)
+  let size = 0
+  return {
+    add(piece) {
+      if (size === 0) {
+        room = piece
+        size = piece.length
+        return
+      }
+      if (size + piece.length > room.length) {
+        const next = Buffer.allocUnsafe(Math.max(2 * room.length, size + piece.length))
+        room.copy(next, 0, 0, size)
+        room = next
+      }
+      piece.copy(room, size)
+      size += piece.length
+    },
+    all: () => room.subarray(0, size),
+  }
 }
 
 /** The length that a request announces; null when it announces none. */

@@ -62,22 +62,54 @@ export function post(hall: Hall, visit: Visit): void {
     visit.response.writeContinue()
     visit.response.shouldKeepAlive = request.headers.connection?.toLowerCase() !== 'close'
   }
-  readBody(request, hall.json.bytes, (body) => received(hall, { ...visit, accepts }, body))
+  const { hold, release } = holding(seat.load)
+  readBody(request, hall.json.bytes, hold, (body) => {
+    received(hall, { ...visit, accepts, release }, body)
+  })
 }
 
-type Post = Visit & { readonly accepts: Accepts }
+/** Counts one message of a client from its first byte on; what it holds is given back once. */
+function holding(load: Seat['load']): {
+  readonly hold: (bytes: number) => boolean
+  readonly release: () => void
+} {
+  let held = 0
+  let isOver = false
+  load.posts++
+  return {
+    hold(bytes) {
+      if (!load.hold(bytes)) return false
+      held += bytes
+      return true
+    },
+    release() {
+      if (isOver) return
+      isOver = true
+      load.posts--
+      load.free(held)
+    },
+  }
+}
+
+/** `release`: called when nothing of the message is held any more. */
+type Post = Visit & { readonly accepts: Accepts; readonly release: () => void }
 
 function received(hall: Hall, visit: Post, body: Body): void {
-  if (body.kind === 'cut') return
+  if (body.kind === 'body') return arrived(hall, visit, body.bytes)
+  visit.release()
   if (body.kind === 'too_long') return tooLong(hall, visit, body.bytes)
-  const read = readLine(body.bytes, hall.json)
-  const size = body.bytes.length
+  if (body.kind === 'crowded') hall.overload(visit, 'too much of your messages is held')
+}
+
+function arrived(hall: Hall, visit: Post, bytes: Buffer): void {
+  const read = readLine(bytes, hall.json)
+  const size = bytes.length
   if (read.kind === 'request' && read.method === 'initialize' && isHandshake(visit, read)) {
     return handshake(hall, visit, { read, size })
   }
   if (isOfSession(visit, read)) return inSession(hall, visit, { read, size })
   const told = modernProblem(visit.headers, read)
-  if (told !== null) return refuse(hall, visit, 400, told, idOf(read))
+  if (told !== null) return turn(hall, visit, 400, [told, idOf(read)])
   const seat = hall.seats.desk(visit.client, visit.path)
   take(hall, visit, { seat, session: null, read, size })
 }
@@ -118,16 +150,24 @@ type Read = { readonly read: Line; readonly size: number }
 
 function handshake(hall: Hall, visit: Post, { read, size }: Read): void {
   const session = hall.seats.begin(visit.client, visit.path)
-  if (session === null) return hall.overload(visit, 'too many sessions')
+  if (session === null) {
+    visit.release()
+    return hall.overload(visit, 'too many sessions')
+  }
   take(hall, visit, { seat: session, session, read, size })
 }
 
 function inSession(hall: Hall, visit: Post, { read, size }: Read): void {
   const session = sessionOf(hall, visit)
-  if (session === 'missing') return refuse(hall, visit, 400, NO_SESSION, idOf(read))
-  if (session === 'unknown') return refuse(hall, visit, 404, OTHER_SESSION, idOf(read))
+  if (session === 'missing') return turn(hall, visit, 400, [NO_SESSION, idOf(read)])
+  if (session === 'unknown') return turn(hall, visit, 404, [OTHER_SESSION, idOf(read)])
   tellVersion(hall, visit, session)
   take(hall, visit, { seat: session, session, read, size })
+}
+
+function turn(hall: Hall, visit: Post, status: number, told: readonly [Told, Known]): void {
+  visit.release()
+  refuse(hall, visit, status, ...told)
 }
 
 /** The session that a request names. One of another client does not exist, as one that ended does not. */
@@ -158,16 +198,21 @@ function take(hall: Hall, visit: Post, taken: Taken): void {
   const { seat, read, size } = taken
   const reply = replyFor(hall, visit, taken)
   const hop = taken.session === null ? hopOf(visit.headers) : undefined
-  const isTaken = whenReady(seat, () => seat.front.take(read, size, reply, hop))
+  const isTaken = whenReady(seat, () => {
+    // Whoever closed the connection while its request waited has cancelled it, unless it is of a session.
+    if (taken.session === null && visit.response.destroyed) reply.done()
+    else seat.front.take(read, size, reply, hop)
+  })
   if (isTaken) return
   hall.overload(visit, 'too many requests wait')
   reply.done()
 }
 
 function replyFor(hall: Hall, visit: Post, { seat, session, read }: Taken): Reply {
-  const { response, accepts, extra } = visit
+  const { response, accepts, extra, release } = visit
   const { load } = seat
-  enter(hall, seat)
+  seat.posts++
+  seat.lastMs = hall.nowMs()
   const gone = (): void => seat.front.gone(reply)
   const open = (closed: () => void): EventLine => lineFor(hall, visit, { seat, session, closed })
   const reply = replyTo({
@@ -187,7 +232,9 @@ function replyFor(hall: Hall, visit: Post, { seat, session, read }: Taken): Repl
     lost: gone,
     over() {
       hall.replies.delete(reply)
-      leave(hall, seat)
+      release()
+      seat.posts--
+      seat.lastMs = hall.nowMs()
       if (session !== null && session.front.session() === null) hall.seats.end(session)
     },
   })
@@ -221,18 +268,6 @@ const sessionHeader = (session: Session | null): readonly string[] =>
 const isUnanswered = (read: Line): boolean =>
   (read.kind === 'malformed' && !read.told) || (read.kind === 'notification' && isCall(read.method))
 
-function enter(hall: Hall, seat: Seat): void {
-  seat.posts++
-  seat.load.posts++
-  seat.lastMs = hall.nowMs()
-}
-
-function leave(hall: Hall, seat: Seat): void {
-  seat.posts--
-  seat.load.posts--
-  seat.lastMs = hall.nowMs()
-}
-
 const idOf = (read: Line): Known =>
   read.kind === 'request'
     ? { id: read.id, method: read.method }
@@ -250,7 +285,7 @@ export function refuse(
   const { request, response, client, path, extra } = visit
   const seat = hall.seats.desk(client, path)
   discard(request)
-  enter(hall, seat)
+  seat.posts++
   const reply: Channel = replyTo({
     response,
     accepts: { json: true, stream: false },
@@ -261,7 +296,9 @@ export function refuse(
     load: seat.load,
     stream: () => NOTHING,
     lost: () => undefined,
-    over: () => leave(hall, seat),
+    over() {
+      seat.posts--
+    },
   })
   seat.front.refuse(what, told, reply)
 }

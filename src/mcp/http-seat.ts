@@ -21,8 +21,13 @@ export type Seat = {
 /** A session of a legacy client, bound to that client and the endpoint of its handshake. */
 export type Session = Seat & { readonly id: string; readonly log: StreamLog }
 
-/** What one client has open, over all its seats. `posts`: messages in work. */
-export type ClientLoad = Load & { posts: number }
+/** What one client has open, over all its seats. `posts`: messages in work, those that are still being read
+ *  too. `hold`: takes room for so many bytes of them, or says that there is none; `free` gives it back. */
+export type ClientLoad = Load & {
+  posts: number
+  readonly hold: (bytes: number) => boolean
+  readonly free: (bytes: number) => void
+}
 
 /** The seats of one server. */
 export type Seats = {
@@ -50,6 +55,9 @@ const MAX_DESKS = 4_096
 /** How long a session without an open stream may be unused. */
 export const SESSION_IDLE_MS = 1_800_000
 const DESK_IDLE_MS = 600_000
+/** Bytes of messages in work of one client, and of all: from their first byte until they are answered. */
+const MAX_HELD: number = 64 * 1024 * 1024
+const MAX_HELD_IN_ALL: number = 256 * 1024 * 1024
 /** Messages to a session that wait for a stream to go out on. */
 const MAX_WAITING = 100
 
@@ -69,6 +77,7 @@ type Room = {
   readonly loads: Map<string, ClientLoad>
   readonly shelf: Shelf
   unread: number
+  held: number
 }
 
 /** No seats. */
@@ -80,6 +89,7 @@ export function seats(options: SeatOptions): Seats {
     loads: new Map(),
     shelf: { kept: 0 },
     unread: 0,
+    held: 0,
   }
   return {
     desk: (client, path) => deskOf(room, client, path),
@@ -135,8 +145,19 @@ function loadOf(room: Room, client: Client): ClientLoad {
   const known = room.loads.get(key)
   if (known !== undefined) return known
   let unread = 0
+  let held = 0
   const load: ClientLoad = {
     posts: 0,
+    hold(bytes) {
+      if (held + bytes > MAX_HELD || room.held + bytes > MAX_HELD_IN_ALL) return false
+      held += bytes
+      room.held += bytes
+      return true
+    },
+    free(bytes) {
+      held -= bytes
+      room.held -= bytes
+    },
     unread: () => unread,
     add(units) {
       unread += units

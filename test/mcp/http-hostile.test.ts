@@ -177,6 +177,15 @@ test('a request in pieces of one byte is read as one', async (t: TestContext) =>
   assert.equal(statusOf(got), 200)
 })
 
+test('a body in chunks of one byte is read as one', async (t) => {
+  const one = await house(t, {})
+  const chunks = [...BODY].map((byte) => `1\r\n${byte}\r\n`).join('')
+  const head = request({ length: null, body: '', more: ['Transfer-Encoding: chunked'] })
+  const got = await raw(one.port, `${head}${chunks}0\r\n\r\n`)
+  assert.equal(statusOf(got), 200, got)
+  assert.match(got, /"tools":\[/)
+})
+
 test('a client that vanishes in the middle of its body leaves nothing behind', async (t) => {
   const one = await house(t, {})
   await raw(one.port, request({ body: '{"jsonrpc"', length: '1000' }), () => true).catch(() => '')

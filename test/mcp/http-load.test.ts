@@ -90,6 +90,26 @@ test('answers that nobody reads are bounded: their client is refused, others are
   assert.equal(await asks('reads'), 200)
 })
 
+test('bodies that never end are bounded: their client is refused, others are served', async (t) => {
+  const one = await house(t, { ...DUMPS, clients: { reads: 'agent', endless: 'agent' } })
+  const { Authorization: token } = one.as('endless')
+  const params = { name: 'echo', arguments: { text: 'x'.repeat(3 * 1024 * 1024) } }
+  const whole = request(params).replace('Host:', `Authorization: ${token ?? ''}\r\nHost:`)
+  const refused: string[] = []
+  const sockets = await Promise.all(Array.from({ length: 40 }, () => dialled(t, one)))
+  for (const socket of sockets) {
+    socket.on('data', (chunk: Buffer) => void refused.push(chunk.toString().slice(0, 12)))
+    socket.write(whole.slice(0, -10))
+  }
+  await eventually('some are refused', () => refused.includes('HTTP/1.1 429'))
+  const asks = async (name: string): Promise<number> =>
+    (await one.modern('tools/list', {}, one.as(name))).status
+  assert.equal(await asks('reads'), 200)
+  for (const socket of sockets) socket.destroy()
+  await eventually('there is room again', async () => (await asks('endless')) === 200)
+  assert.ok(refused.length <= 40 - 18, `${refused.length} of 40 were refused`)
+})
+
 test('a client that vanishes in the middle of a large answer leaves nothing behind', async (t) => {
   const one = await house(t, DUMPS)
   for (let at = 0; at < 20; at++) {

@@ -9,6 +9,7 @@
 //   torrent(bytes, to)      an answer of so many bytes on one line; to `noise`: so many bytes of a line
 //                           that is no message, to `words`: of one on stderr, then "done"
 //   cwd()                   the folder it runs in
+//   remember(value) recall()    keeps a text in this process, and tells it
 
 import { once } from 'node:events'
 
@@ -81,6 +82,8 @@ async function torrent(c: Context): Promise<void> {
   if (!isAnswer) c.result(text('done'))
 }
 
+let remembered = 'nothing'
+
 export const CASE_TOOLS: readonly Tool[] = [
   tool('together', { count: integer, text: string }, together),
   tool('pieces', { text: string, ms: integer }, pieces),
@@ -92,5 +95,10 @@ export const CASE_TOOLS: readonly Tool[] = [
   }),
   tool('split', { text: string, at: integer }, split),
   tool('torrent', { bytes: integer, to: string }, (c) => void torrent(c)),
+  tool('remember', { value: string }, (c) => {
+    remembered = String(c.args['value'])
+    c.result(text('remembered'))
+  }),
+  tool('recall', {}, (c) => c.result(text(remembered))),
   tool('cwd', {}, (c) => c.result(structured({ cwd: process.cwd() }))),
 ]

@@ -3,6 +3,7 @@
 import {
   completable,
   fromJsonSchema,
+  type McpRequestContext,
   McpServer,
   ResourceNotFoundError,
   ResourceTemplate,
@@ -23,7 +24,7 @@ export type Notices = {
 
 /** A maker of servers with one stage. `made` receives every server's own way of telling. */
 export type Fixture = {
-  readonly make: () => McpServer
+  readonly make: (context?: McpRequestContext) => McpServer
   readonly stage: Stage
   readonly listen: (notices: Notices) => void
 }
@@ -32,7 +33,6 @@ export type Fixture = {
 export function fixture(): Fixture {
   let extraTool = false
   let extraPrompt = false
-  let cancels = 0
   const notices = new Set<Notices>()
   const tell = (one: (notice: Notices) => void): void => {
     for (const notice of notices) one(notice)
@@ -52,19 +52,20 @@ export function fixture(): Fixture {
       tell((notice) => notice.prompts())
     },
     update: (uri) => {
-      for (const { server, watched } of open) {
-        if (watched.has(uri)) void server.server.sendResourceUpdated({ uri })
+      for (const { server, watched, listens } of open) {
+        if (listens || watched.has(uri)) void server.server.sendResourceUpdated({ uri })
       }
       tell((notice) => notice.updated(uri))
     },
-    cancel: () => void (cancels += 1),
-    cancelled: () => cancels,
+    waits: { begun: 0, cancelled: 0 },
   }
   return {
     stage,
     listen: (notice) => void notices.add(notice),
-    make: () => {
-      const one = opened(stage)
+    make: (context) => {
+      // Over stdio the SDK itself knows what a modern client listens for, and drops the rest.
+      const listens = context?.era === 'modern' && context.requestInfo === undefined
+      const one = { ...opened(stage), listens }
       if (!extraTool) one.tool.disable()
       if (!extraPrompt) one.prompt.disable()
       open.add(one)
@@ -79,11 +80,12 @@ type Open = {
   readonly tool: ReturnType<McpServer['registerTool']>
   readonly prompt: ReturnType<McpServer['registerPrompt']>
   readonly watched: Set<string>
+  readonly listens: boolean
 }
 
 const INFO = { name: 'fixture', version: '1.0.0' }
 
-function opened(stage: Stage): Open {
+function opened(stage: Stage): Omit<Open, 'listens'> {
   const server = new McpServer(INFO, {
     capabilities: {
       tools: { listChanged: true },

@@ -2,13 +2,13 @@
 
 import type { CallToolResult } from '@modelcontextprotocol/server'
 
-/** What all servers of one process share. `cancelled`: how many calls of `test_wait` were. */
+/** What all servers of one process share. `waits`: how many calls of `test_wait` began, and how many of them
+ *  were cancelled. */
 export type Stage = {
   readonly toggleTool: () => void
   readonly togglePrompt: () => void
   readonly update: (uri: string) => void
-  readonly cancel: () => void
-  readonly cancelled: () => number
+  readonly waits: { begun: number; cancelled: number }
 }
 
 /** A picture of one point. */

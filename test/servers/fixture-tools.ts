@@ -194,13 +194,14 @@ const WAITING: FixtureTool = {
     type: 'object',
     properties: { ms: { type: 'integer' }, status: { type: 'boolean' } },
   },
-  run: async ({ ms, status }, ctx, stage) => {
-    if (status === true) return said(`cancelled ${stage.cancelled()}`)
+  run: async ({ ms, status }, ctx, { waits }) => {
+    if (status === true) return said(JSON.stringify(waits))
+    waits.begun += 1
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, Number(ms ?? 0))
       ctx.mcpReq.signal.addEventListener('abort', () => {
         clearTimeout(timer)
-        stage.cancel()
+        waits.cancelled += 1
         resolve()
       })
     })

@@ -20,7 +20,7 @@ const { values } = parseArgs({ options: { http: { type: 'boolean', default: fals
 const said = (text: string): CallToolResult => ({ content: [{ type: 'text', text }] })
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-let cancels = 0
+const waits = { begun: 0, cancelled: 0 }
 
 function made(): McpServer {
   const server = new McpServer(
@@ -110,12 +110,13 @@ function waiting(server: McpServer): void {
       inputSchema: { ms: z.number().int().optional(), status: z.boolean().optional() },
     },
     async ({ ms, status }, { signal }) => {
-      if (status === true) return said(`cancelled ${cancels}`)
+      if (status === true) return said(JSON.stringify(waits))
+      waits.begun += 1
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, ms ?? 0)
         signal.addEventListener('abort', () => {
           clearTimeout(timer)
-          cancels += 1
+          waits.cancelled += 1
           resolve()
         })
       })

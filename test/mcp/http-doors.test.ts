@@ -177,6 +177,9 @@ test('a page of an allowed origin may ask first, and is told which headers it ma
     got.headers.get('access-control-expose-headers') ?? '',
     /Mcp-Session-Id.*WWW-Authenticate/,
   )
+  const local = await one.modern('tools/list', {}, { Origin: one.url })
+  assert.equal(local.status, 401)
+  assert.equal(local.headers.get('access-control-allow-origin'), null)
   const own = await fetch(`${one.url}/mcp`, { method: 'OPTIONS' })
   assert.equal(own.status, 405)
 })

@@ -126,6 +126,17 @@ row('a posted modern notifications/cancelled is 202 and has no effect', async ({
   assert.equal(got.text, '')
 })
 
+row(
+  'a call without an id is 400 and in the ledger, in both eras',
+  async ({ post, greet, audit }) => {
+    const call = { jsonrpc: '2.0', method: 'tools/call', params: { name: 'echo', _meta: META26 } }
+    assert.equal((await post(call, modernHeaders('tools/call', { name: 'echo' }))).status, 400)
+    const old = { jsonrpc: '2.0', method: 'tools/call', params: { name: 'echo' } }
+    assert.equal((await post(old, await greet())).status, 400)
+    assert.equal(audit().filter(({ problem }) => problem === 'id_missing').length, 2)
+  },
+)
+
 row('a body that is not said to be JSON is 415', async ({ post }) => {
   for (const type of [
     'text/plain',

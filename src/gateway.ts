@@ -82,7 +82,9 @@ export async function list(
 ): Promise<{ readonly shown: readonly Shown[]; readonly complete: boolean }> {
   const set = doors.policy()
   const { names } = doors.upstreams
-  const lists = await Promise.all(names.map((name) => doors.upstreams.list(name, kind, client.name)))
+  const lists = await Promise.all(
+    names.map((name) => doors.upstreams.list(name, kind, client.name)),
+  )
   const items: Shown[] = []
   for (const [at, upstream] of names.entries()) {
     const listed = lists[at]
@@ -235,12 +237,16 @@ async function send({ page, decision, ticket, line }: Visit): Promise<Attempt> {
     params: paramsOf(page, target.name, decision),
     client: call.client.name,
     capabilities: grants(page.set, call.client, call.capabilities),
-    retry: round.number === 1 ? null : { state: round.state, responses },
+    retry: isPlain(page) ? null : { state: round.state, responses },
     headers: call.headers ?? {},
     watch,
     signal,
   })
 }
+
+/** A first round that brings no answers; a task's are in its params. */
+const isPlain = ({ call, round }: Page): boolean =>
+  round.number === 1 && (round.answers.length === 0 || call.task !== null)
 
 function paramsOf({ call, round }: Page, name: string, decision: Allowed): JsonObject {
   if (call.task !== null) return taskParams(call, round.answers)

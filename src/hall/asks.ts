@@ -3,6 +3,7 @@
 import type { Ask, AskMethod, Responses } from '../call.ts'
 import { canonical } from '../canonical.ts'
 import { builtIn, type Failure } from '../decision.ts'
+import { type JsonObject, object } from '../json.ts'
 import type { Draft } from '../ledger/entry.ts'
 import { admitsAsk, narrow } from '../policy/asks.ts'
 import { type Answered, draft, type Page } from './page.ts'
@@ -81,7 +82,7 @@ function askDraft(
     kind: 'ask',
     ts: page.doors.clock.nowUs(),
     method,
-    more: { ...made.more, round: number, ask: place, operation },
+    more: { ...made.more, round: number, ask: place, ...(operation === '' ? {} : { operation }) },
   }
 }
 
@@ -101,6 +102,30 @@ export function answersOf(
     answers.push({ place: at + 1, method, key, response })
   }
   return answers
+}
+
+/** Answers that nobody of us asked for: what their form says they are, where that may be asked of this client.
+ *  Others are left out, as any name that a server does not know. */
+export function unaskedAnswers(
+  { call, set }: Pick<Page, 'call' | 'set'>,
+  responses: Responses,
+): readonly Answered[] {
+  const answers: Answered[] = []
+  for (const [key, given] of Object.entries(responses)) {
+    const method = methodOf(given)
+    if (answers.length === MAX_ASKS || method === null) continue
+    const ask = { method, params: object({}) }
+    if (admitsAsk(set, call.client, call.capabilities, ask) !== null) continue
+    const response = narrow(set, call.client, ask, given)
+    if (response !== null) answers.push({ place: answers.length + 1, method, key, response })
+  }
+  return answers
+}
+
+function methodOf(response: JsonObject): AskMethod | null {
+  if (response['action'] !== undefined) return 'elicitation/create'
+  if (response['roots'] !== undefined) return 'roots/list'
+  return response['model'] === undefined ? null : 'sampling/createMessage'
 }
 
 /** Answers by the keys of their asks. */

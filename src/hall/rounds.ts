@@ -16,7 +16,7 @@ import {
 import { requiredBy } from '../policy/asks.ts'
 import type { Attempt } from '../ports.ts'
 import type { Reply } from '../refusal.ts'
-import { answersOf, barred, recordAsks } from './asks.ts'
+import { answersOf, barred, recordAsks, unaskedAnswers } from './asks.ts'
 import { awaiting, closing, type Ended, record, without } from './outcome.ts'
 import { type Doors, FIRST, type Page, type Round, type Visit } from './page.ts'
 import { refused } from './refuse.ts'
@@ -40,8 +40,12 @@ type Asking = Extract<Attempt, { readonly kind: 'asks' }>
 export function takeUp(call: Call, doors: Doors): Round | null {
   if (call.method === 'tasks/update') return updatesOf(call, doors)
   if (call.retry === null) return FIRST
-  // Every question of ours goes out with a state.
-  if (call.retry.state === null) return null
+  // Every question of ours goes out with a state: without one this is a first round, and what it answers is its
+  // server's to know.
+  if (call.retry.state === null) {
+    const answers = unaskedAnswers({ call, set: doors.policy() }, call.retry.responses)
+    return { ...FIRST, answers }
+  }
   const text = doors.store.unseal(PURPOSE, call.retry.state, doors.clock.nowUs())
   const sealed = text === null ? null : parseSealed(text)
   if (sealed === null || sealed.binding !== bindingOf(call)) return null

@@ -32,10 +32,10 @@ export const ROOTS = { method: 'roots/list', params: {} }
 export const ANA = { action: 'accept', content: { name: 'ana' } }
 
 /** A policy whose profiles may call every tool of `s`; `granted` is the profile `p`'s `client:`. */
-const policyText = (granted: string, deny = '[]'): string => `version: 2
+const policyText = (granted: string, deny = '[]', effect = 'write'): string => `version: 2
 upstreams: { s: { command: [x] } }
 tools:
-  s/inquire: { effect: write, key: { at: /request_id } }
+  s/inquire: { effect: ${effect}, key: { at: /request_id } }
   s/asks: { effect: write, key: { at: /request_id } }
   s/begin: { effect: write, key: { at: /request_id } }
 profiles:
@@ -91,13 +91,16 @@ export async function hall(
     granted = GRANTED,
     flags = [],
     dir = '',
+    effect = 'write',
   }: {
     readonly granted?: string
     readonly flags?: readonly string[]
     readonly dir?: string
+    /** What `inquire` is declared to do. */
+    readonly effect?: 'read' | 'write'
   } = {},
 ): Promise<Hall> {
-  let set = await policySet(policyText(granted))
+  let set = await policySet(policyText(granted, '[]', effect))
   const place = dir === '' ? mkdtempSync(join(tmpdir(), 'eclusa-hall-')) : dir
   const store = await openSqlite({
     dir: place,

@@ -145,7 +145,6 @@ test('a state is good for this client, this call, these arguments, once', async 
     await call('inquire', { args: WHO, retry, client: client('q') }),
     await call('inquire', { args: WHO, retry: { ...retry, state: `${first.state}A` } }),
     await call('inquire', { args: WHO, retry: { ...retry, state: 'made-up' } }),
-    await call('inquire', { args: WHO, retry: { ...retry, state: null } }),
     await call('inquire', { args: WHO, retry: { ...retry, responses: { who: { action: 'x' } } } }),
   ]
   for (const [at, reply] of wrong.entries()) {
@@ -159,6 +158,25 @@ test('a state is good for this client, this call, these arguments, once', async 
   assert.ok(again.kind === 'answered' && again.replayed, 'a finished key is replayed')
 })
 
+test("a read's state is good for this client and these arguments only", async (t) => {
+  const { call, client, entries } = await hall(t, 'modern', { effect: 'read' })
+  const first = asked(await call('inquire', { args: WHO }))
+  const retry = { state: first.state, responses: { who: ANA } }
+  const wrong = [
+    await call('inquire', { args: { ...WHO, state: 'other' }, retry }),
+    await call('inquire', { args: WHO, retry, client: client('q') }),
+    await call('inquire', { args: WHO, retry, client: { ...client('p'), name: 'ana' } }),
+    await call('inquire', { args: WHO, retry, client: { ...client('p'), identity: 'token' } }),
+  ]
+  for (const reply of wrong) assert.equal(code(reply), 'state_invalid')
+  assert.equal((await call('inquire', { args: WHO, retry })).kind, 'answered')
+  const rounds = entries().filter(
+    ({ kind, outcome }) => kind === 'call' && outcome !== 'not_executed',
+  )
+  assert.deepEqual(told(rounds, 0), ['call awaiting 1', 'call observed 2'])
+  assert.equal(new Set(rounds.map((one) => one['operation'])).size, 1)
+})
+
 test('without a key a round is taken up once', async (t) => {
   const { call } = await hall(t, 'modern')
   const first = asked(await call('input'))
@@ -167,6 +185,20 @@ test('without a key a round is taken up once', async (t) => {
   const second = asked(await call('input', { retry }))
   assert.equal(code(await call('input', { retry })), 'state_invalid')
   asked(await call('input', { retry: { state: second.state } }))
+})
+
+test('answers without a state are a first round, cut to what may be asked of the client', async (t) => {
+  const { call, entries } = await hall(t, 'modern')
+  const roots = { roots: [{ uri: 'file:///etc' }, { uri: 'file:///proj/a' }] }
+  const sampled = { role: 'assistant', model: 'm', content: {} }
+  const responses = { who: ANA, where: roots, said: sampled, odd: { x: 1 }, bad: { action: 'x' } }
+  const done = await call('inquire', { args: WHO, retry: { state: null, responses } })
+  assert.deepEqual(data(done), {
+    responses: { who: ANA, where: { roots: [{ uri: 'file:///proj/a' }] } },
+    state: null,
+  })
+  assert.equal(entries().filter(({ kind }) => kind === 'ask').length, 2)
+  assert.equal(entries().at(-1)?.round, 1)
 })
 
 test('each round is decided anew: what was withdrawn since is refused', async (t) => {

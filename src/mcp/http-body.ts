@@ -27,6 +27,8 @@ export function readBody(
   const finish = (body: Body): void => {
     if (isDone) return
     isDone = true
+    // The connection may stay open, and with it whatever its listeners hold.
+    held.drop()
     done(body)
   }
   request.on('data', (chunk: Buffer) => {
@@ -43,8 +45,12 @@ export function readBody(
 
 /** The pieces of one body: a single one as it came, several in one growing buffer. Kept as a list, pieces of
  *  one byte would take a hundred times their size. */
-function gather(): { readonly add: (piece: Buffer) => void; readonly all: () => Buffer } {
-  let room: Buffer = Buffer.alloc(0)
+function gather(): {
+  readonly add: (piece: Buffer) => void
+  readonly all: () => Buffer
+  readonly drop: () => void
+} {
+  let room: Buffer = NOTHING
   let size = 0
   return {
     add(piece) {
@@ -62,8 +68,14 @@ function gather(): { readonly add: (piece: Buffer) => void; readonly all: () => 
       size += piece.length
     },
     all: () => room.subarray(0, size),
+    drop() {
+      room = NOTHING
+      size = 0
+    },
   }
 }
+
+const NOTHING: Buffer = Buffer.alloc(0)
 
 /** The length that a request announces; null when it announces none. */
 export function announced(length: string | undefined): number | null {

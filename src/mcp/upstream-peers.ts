@@ -62,6 +62,8 @@ export type PeersOptions = {
   readonly start: (wish: Wish) => Upstream
   /** Not to be stopped though no call is in flight. */
   readonly isNeeded: (client: string | null) => boolean
+  /** It is not used any more. */
+  readonly ended: (upstream: Upstream) => void
   /** How long one beside the base is kept unused. */
   readonly idleMs: number
 }
@@ -76,6 +78,8 @@ type Kept = Peer & {
   idle: NodeJS.Timeout | undefined
   /** Another one took its place: it ends with its last call. */
   replaced: boolean
+  /** The one whose place it takes as soon as it is ready. */
+  former: Kept | null
 }
 
 type Pool = {
@@ -104,7 +108,7 @@ export function upstreamPeers(options: PeersOptions): Peers {
         (one) => one.client === null || one.client === client,
       ),
     async stop() {
-      const all = [pool.base, ...pool.peers.values()]
+      const all = [pool.base, ...pool.peers.values()].flatMap((one) => [one, ...formersOf(one)])
       for (const { idle } of all) clearTimeout(idle)
       await Promise.all([...all.map(({ upstream }) => upstream.stop()), ...pool.ending])
     },
@@ -118,6 +122,7 @@ const begin = ({ start }: PeersOptions, wish: Wish): Kept => ({
   uses: 0,
   idle: undefined,
   replaced: false,
+  former: null,
 })
 
 /** What a legacy server is told of whom it may ask, it is told once, and some offer more to those whom they
@@ -164,36 +169,71 @@ const TOO_MANY = unsentOf(
 )
 const down = (name: string): Unsent => unsentOf(unsent('upstream_down', `${name} is not running`))
 
-/** The peer of a caller of a legacy server; null when there are too many. What was declared to such a server
- *  is declared once and for all calls, and what it keeps, it keeps for its client. */
+/** The peer of a caller of a legacy server; null when there are too many. One process or session serves a client,
+ *  so that what one of its calls changes is seen by the next. It is replaced by one that was told of more when
+ *  a call comes with more; each call still lets the server ask only what it declares itself. */
 function peerOf(pool: Pool, caller: Caller): Kept | null {
-  const { options, peers, base } = pool
+  const { options, peers, base, era } = pool
   const wanted = legacyCapabilities(caller.capabilities)
   if (options.principals === 'one')
-    return covers(base.capabilities, wanted) ? base : grow(pool, wanted)
-  const client = options.share ? null : caller.client
-  if (client === null && canonical(wanted) === canonical(base.capabilities)) return base
-  const key = `${client ?? ''} ${canonical(wanted)}`
+    return ableOf(covers(base.capabilities, wanted) ? base : grow(pool, wanted), wanted)
+  if (options.share) return sharedOf(pool, wanted)
+  const { client } = caller
+  const found = peers.get(client)
+  if (found !== undefined && covers(found.capabilities, wanted)) return ableOf(found, wanted)
+  if (found === undefined && peers.size >= MAX_PEERS) return null
+  const capabilities = joined(found?.capabilities ?? NOTHING, wanted)
+  const made = begin(options, { capabilities, client, era, isBase: false, serves: true })
+  peers.set(client, made)
+  if (found !== undefined) replace(pool, found, made)
+  return made
+}
+
+/** Where all clients share a server, none of its processes is told of more than a call allows. */
+function sharedOf({ options, peers, base, era }: Pool, wanted: JsonObject): Kept | null {
+  const key = canonical(wanted)
+  if (key === canonical(base.capabilities)) return base
   const found = peers.get(key)
   if (found !== undefined) return found
   if (peers.size >= MAX_PEERS) return null
-  const wish: Wish = { capabilities: wanted, client, era: pool.era, isBase: false, serves: true }
+  const wish: Wish = { capabilities: wanted, client: null, era, isBase: false, serves: true }
   const made = begin(options, wish)
   peers.set(key, made)
   return made
 }
 
-/** Another base takes the place of the first. With a single client one process serves all, so that what a call changes in it is seen by the next; it
- *  is replaced by one that was told of more when a call comes with more. Each call still lets the server ask
- *  only what it declares itself. */
+/** One takes the place of the other as soon as it is ready; until then the other goes on for calls that it can
+ *  serve, then it ends with its last one. */
+function replace(pool: Pool, former: Kept, made: Kept): void {
+  clearTimeout(former.idle)
+  made.former = former
+  const { startMs } = pool.options
+  void made.upstream.reach(startMs).finally(() => {
+    made.former = null
+    former.replaced = true
+    if (former.uses === 0) end(pool, former)
+  })
+}
+
+/** The peer, or while it starts the one whose place it takes. */
+function ableOf(peer: Kept, wanted: JsonObject): Kept {
+  if (peer.upstream.connection() !== null) return peer
+  const able = formersOf(peer).find(
+    ({ upstream, capabilities }) => upstream.connection() !== null && covers(capabilities, wanted),
+  )
+  return able ?? peer
+}
+
+const formersOf = ({ former }: Kept): readonly Kept[] =>
+  former === null ? [] : [former, ...formersOf(former)]
+
+/** Another base takes the place of the first, and was told of more. */
 function grow(pool: Pool, wanted: JsonObject): Kept {
-  const { base, options, ending } = pool
-  base.replaced = true
+  const { base, options, era } = pool
   const capabilities = joined(base.capabilities, wanted)
   const serves = options.principals === 'one'
-  const wish: Wish = { capabilities, client: null, era: pool.era, isBase: true, serves }
-  pool.base = begin(options, wish)
-  if (base.uses === 0) end(base, ending)
+  pool.base = begin(options, { capabilities, client: null, era, isBase: true, serves })
+  replace(pool, base, pool.base)
   return pool.base
 }
 
@@ -204,8 +244,8 @@ function use(peer: Kept): void {
 
 function left(pool: Pool, peer: Kept): void {
   if (--peer.uses > 0) return
-  if (peer.replaced) end(peer, pool.ending)
-  else if (peer !== pool.base) rest(pool, peer)
+  if (peer.replaced) end(pool, peer)
+  else if ([...pool.peers.values()].includes(peer)) rest(pool, peer)
 }
 
 /** Stops a peer that stays unused. */
@@ -215,13 +255,14 @@ function rest(pool: Pool, peer: Kept): void {
     if (peer.uses > 0) return
     if (pool.options.isNeeded(peer.client)) return rest(pool, peer)
     for (const [key, one] of pool.peers) if (one === peer) pool.peers.delete(key)
-    end(peer, pool.ending)
+    end(pool, peer)
   }, pool.options.idleMs).unref()
 }
 
-function end({ upstream }: Kept, ending: Set<Promise<void>>): void {
+function end({ ending, options }: Pool, { upstream }: Kept): void {
   const stopped = upstream.stop().finally(() => ending.delete(stopped))
   ending.add(stopped)
+  options.ended(upstream)
 }
 
 /** The value, or null once the signal is aborted. */

@@ -109,6 +109,11 @@ export function server(
     startMs,
     start: (wish) => start(self, wish),
     isNeeded: subs.isWanted,
+    ended: (upstream) => {
+      for (const [client, offer] of self.own) {
+        if (offer.upstream === upstream) self.own.delete(client)
+      }
+    },
     idleMs: options.peerIdleMs ?? IDLE_PEER_MS,
   })
   return {

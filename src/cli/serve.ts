@@ -15,12 +15,14 @@ import { knownClients } from './known.ts'
 import { placed, stateDir } from './place.ts'
 import { version } from './version.ts'
 import { tellingWaits } from './waiting.ts'
+import { boundYoung } from './young.ts'
 
 /** Serves clients over HTTP until SIGTERM, SIGINT or SIGHUP. Exit statuses: 0 after a clean end, 2 for a
  *  configuration or an address that cannot be used, 70 when the ledger broke, 73 when its directory is
  *  refused. */
 export async function serve(args: string[], io: Io): Promise<number> {
   const { path, port } = wishOf(args)
+  boundYoung()
   warmSqlite()
   const { config, file } = await fileConfig(path, io)
   const say = (line: string): void => io.err(`eclusa: ${line}`)

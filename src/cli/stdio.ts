@@ -16,12 +16,14 @@ import { placed, stateDir } from './place.ts'
 import { shortForm } from './short.ts'
 import { version } from './version.ts'
 import { tellingWaits } from './waiting.ts'
+import { boundYoung } from './young.ts'
 
 /** Serves the client on stdin until it goes away. Exit statuses: 0 after a clean end, 2 for a
  *  configuration that cannot be used, 70 when the ledger broke, 73 when its directory is refused. */
 export async function stdio(args: string[], io: Io): Promise<number> {
   const wish = wishOf(args)
   if (wish.kind === 'look') return look(wish.command, wish.env, io)
+  boundYoung()
   // The writer's thread starts while the configuration is read.
   warmSqlite()
   const { config, file } = await configured(wish, io)

@@ -9,8 +9,9 @@ import { fileURLToPath } from 'node:url'
 
 import { mint } from '../../src/identity/tokens.ts'
 import { addClientIn } from '../../src/store/reader.ts'
-import { children, descriptors, isRunning, peakRss, rss } from '../cases/proc.ts'
+import { children, cpuSeconds, descriptors, isRunning, peakRss, rss } from '../cases/proc.ts'
 import { type Account, account, readDone, readOutcomes } from './account.ts'
+import { liveHeap } from './heap.ts'
 import { runClient, type Work } from './load.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -43,6 +44,10 @@ export type Figures = {
   readonly samples: readonly Sample[]
   readonly slope: number
   readonly peak: number
+  /** Bytes alive in the main heap after a collection, once a tenth of the calls is done and at the end. */
+  readonly alive: readonly [warm: number, end: number]
+  /** Microseconds of the gateway's processor time a call. */
+  readonly cpuUs: number
   readonly before: number
   readonly after: number
   readonly orphans: number
@@ -85,6 +90,7 @@ async function measured(gateway: Gateway, ground: Ground): Promise<Figures> {
   const { dir, names, options } = ground
   const startMs = performance.now()
   const { pid } = gateway
+  const startCpu = cpuSeconds(pid)
   const before = descriptors(pid).size
   const work: Work = {
     port: gateway.port,
@@ -98,10 +104,13 @@ async function measured(gateway: Gateway, ground: Ground): Promise<Figures> {
   }
   const samples: Sample[] = []
   const watch = watching(gateway, { work, samples, every: options.calls / SAMPLES })
+  const warm = warmHeap(gateway, work, options)
   await Promise.race([load(dir, work, options), watch.died])
   watch.stop()
   const ms = performance.now() - startMs
+  const cpuUs = ((cpuSeconds(pid) - startCpu) * 1e6) / work.sent
   const after = await settledDescriptors(pid, before)
+  const alive = [await warm, await liveHeap(gateway.errors())] as const
   const peak = peakRss(pid)
   const kids = children(pid)
   gateway.child.kill('SIGTERM')
@@ -115,7 +124,7 @@ async function measured(gateway: Gateway, ground: Ground): Promise<Figures> {
     account: account(work.cases.values(), done, outcomes),
     samples,
     slope: slopeOf(samples.filter(({ calls }) => calls >= options.calls / 5)) * 10_000,
-    ...{ peak, before, after, orphans, exit, ms, cuts, cancels, sessions },
+    ...{ peak, alive, cpuUs, before, after, orphans, exit, ms, cuts, cancels, sessions },
     verified: verdict.code === 0,
     verdict: verdict.text,
     errors: gateway.errors(),
@@ -144,7 +153,8 @@ function configOf(names: readonly string[], dir: string, { crashEvery }: Soak): 
 
 async function start(dir: string, { environment = {}, nodeFlags = [] }: Soak): Promise<Gateway> {
   const file = join(dir, 'eclusa.yaml')
-  const child = spawn(process.execPath, [...nodeFlags, MAIN, 'serve', '--config', file], {
+  const flags = ['--inspect=127.0.0.1:0', ...nodeFlags]
+  const child = spawn(process.execPath, [...flags, MAIN, 'serve', '--config', file], {
     cwd: dir,
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -165,6 +175,11 @@ async function start(dir: string, { environment = {}, nodeFlags = [] }: Soak): P
     if (hasEnded) throw new Error(`the gateway ended at its start: ${errors}`)
     await sleep(20)
   }
+}
+
+async function warmHeap(gateway: Gateway, work: Work, { calls }: Soak): Promise<number> {
+  while (work.sent < calls / 10 && isRunning(gateway.pid)) await sleep(50)
+  return liveHeap(gateway.errors())
 }
 
 async function load(dir: string, work: Work, { clients, seed }: Soak): Promise<void> {

@@ -1,0 +1,105 @@
+// Servers that others wrote answer through Eclusa as they answer directly, call by call.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+
+import { configFile, serve, stdioCommand, type Wish } from '../conformance/gateway.ts'
+import { asker, type Brought, type Deed, type Place } from './asker.ts'
+import { type Subject, SUBJECTS } from './deeds.ts'
+
+type Json = Record<string, unknown>
+
+async function session(place: Place, deeds: readonly Deed[]): Promise<readonly Brought[]> {
+  const one = await asker(place)
+  try {
+    const all: Brought[] = []
+    for (const deed of deeds) all.push(await one.ask(deed))
+    return all
+  } finally {
+    await one.close()
+  }
+}
+
+/** Members that belong to a hop, and what docs/protocol.md says is not passed. */
+const HOP = new Set(['resultType', 'ttlMs', 'cacheScope', 'io.modelcontextprotocol/serverInfo'])
+
+function plain({ result, error }: Brought): Json {
+  if (error !== undefined) return { error }
+  const kept = Object.entries(result ?? {}).filter(([key]) => !HOP.has(key))
+  const { tools, _meta, ...rest } = Object.fromEntries(kept)
+  const meta = Object.entries((_meta ?? {}) as Json).filter(([key]) => !HOP.has(key))
+  return {
+    ...rest,
+    ...(meta.length === 0 ? {} : { _meta: Object.fromEntries(meta) }),
+    ...(tools === undefined ? {} : { tools: (tools as readonly Json[]).map(shownTool) }),
+  }
+}
+
+/** The tasks of 2025-11-25 are not offered. */
+const shownTool = (tool: Json): Json =>
+  Object.fromEntries(Object.entries(tool).filter(([key]) => key !== 'execution'))
+
+/** The old SDK's client drops the last progress when the result comes in the same read. */
+function compareProgress(one: Brought, other: Brought, what: string): void {
+  const both = Math.min(one.progress.length, other.progress.length)
+  assert.ok(Math.max(one.progress.length, other.progress.length) - both <= 1, what)
+  assert.deepEqual(one.progress.slice(0, both), other.progress.slice(0, both), what)
+}
+
+/** Times that a server puts into a text. */
+const timeless = (value: Json): Json =>
+  JSON.parse(JSON.stringify(value).replace(/\b\d{1,2}:\d\d:\d\d( [AP]M)?/g, 'TIME')) as Json
+
+function compare(subject: Subject, dir: string, all: Record<string, readonly Brought[]>): void {
+  const { direct = [], ...others } = all
+  for (const [at, deed] of subject.deeds(dir).entries()) {
+    const expected = direct[at]
+    assert.ok(expected !== undefined)
+    for (const [way, brought] of Object.entries(others)) {
+      const actual = brought[at]
+      assert.ok(actual !== undefined)
+      const what = `${JSON.stringify(deed).slice(0, 200)} by ${way}`
+      compareProgress(actual, expected, what)
+      assert.deepEqual(timeless(plain(actual)), timeless(plain(expected)), what)
+    }
+  }
+}
+
+const toolNames = (brought: Brought | undefined): readonly string[] =>
+  ((brought?.result?.['tools'] ?? []) as readonly { readonly name: string }[]).map(
+    ({ name }) => name,
+  )
+
+for (const subject of SUBJECTS) {
+  test(`${subject.name} answers through Eclusa as it does directly`, async (t) => {
+    const root = mkdtempSync(join(tmpdir(), 'eclusa-differential-'))
+    t.after(() => rmSync(root, { recursive: true, force: true }))
+    const dir = join(root, 'world')
+    const [command, env] = [subject.command(dir), subject.env(dir)]
+    const deeds = subject.deeds(dir)
+    const by = async (place: Place): Promise<readonly Brought[]> => {
+      subject.fresh(dir)
+      return session(place, deeds)
+    }
+    const direct = await by({ kind: 'program', command, env })
+    const tools = toolNames(direct[0])
+    assert.ok(tools.length > 0, 'it lists no tools')
+    const wish: Wish = { upstream: { command, env }, tools, resources: subject.resources }
+    subject.fresh(dir)
+    const url = await serve(t, wish)
+    const all = {
+      direct,
+      'stdio, legacy': await by({
+        kind: 'program',
+        command: stdioCommand(configFile(t, wish)),
+        env: {},
+      }),
+      'http, legacy': await by({ kind: 'http', url, era: 'legacy' }),
+      'http, modern': await by({ kind: 'http', url, era: 'modern' }),
+    }
+    compare(subject, dir, all)
+  })
+}

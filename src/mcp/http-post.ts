@@ -60,7 +60,6 @@ export function post(hall: Hall, visit: Visit): void {
   if (seat.load.unread() > MAX_UNREAD) return hall.overload(visit, 'too many answers unread')
   if (headers.values.get('expect')?.toLowerCase() === '100-continue') {
     visit.response.writeContinue()
-    visit.response.shouldKeepAlive = request.headers.connection?.toLowerCase() !== 'close'
   }
   const { hold, release } = holding(seat.load)
   readBody(request, hall.json.bytes, hold, (body) => {

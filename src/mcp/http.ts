@@ -64,11 +64,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const gate = gateOf(options)
   const { server, times } = gate
   server.on('request', (request, response) => visit(gate, request, response))
-  server.on('checkContinue', (request, response) => {
-    // A body that was not asked for may come or not: what follows on this connection cannot be told from it.
-    response.shouldKeepAlive = false
-    visit(gate, request, response)
-  })
+  server.on('checkContinue', (request, response) => visit(gate, request, response))
   server.on('clientError', (error, socket) => unreadable(gate, error, socket))
   const { upstreams } = options
   upstreams.onChange((_upstream, kind) => gate.seats.fronts().forEach((one) => one.changed(kind)))

@@ -86,6 +86,13 @@ for (const name of ['MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name']) {
   })
 }
 
+test('a parameter twice is a mismatch, though both together are the argument', () => {
+  const twice = ['Mcp-Param-Region', 'eu', 'Mcp-Param-Region', 'us']
+  const headers = readHeaders([...Object.entries(GOOD).flat(), ...twice])
+  const call = { ...CALL, arguments: { region: 'eu, us' } }
+  assert.equal(ladder(headers, { method: 'tools/call', params: json(call) })?.rpc, HEADER_MISMATCH)
+})
+
 test('a name in a sentinel is compared as what it holds, and a name that looks like one must be in one', () => {
   const call = (name: string, header: string): number | null =>
     problem({ ...GOOD, 'Mcp-Name': header }, 'tools/call', { ...CALL, name })

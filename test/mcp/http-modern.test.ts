@@ -129,6 +129,37 @@ test('a connection that closes before anything was said cancels too', async (t) 
   )
 })
 
+test('a call that waits its turn is not made when its client is gone by then', async (t) => {
+  const one = await house(t, { ...ALL, upstreams: { up: ['--start-delay', '2500'] } })
+  const crowd = Array.from({ length: 64 }, () => one.modern('tools/list'))
+  const params = { name: 'echo', arguments: { text: 'x' } }
+  const abort = new AbortController()
+  await eventually(
+    'they are in work',
+    async () => (await fetch(`${one.url}/health`)).status === 200,
+  )
+  const call = fetch(`${one.url}/mcp`, {
+    method: 'POST',
+    headers: modernHeaders('tools/call', params),
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { ...params, _meta: META26 },
+    }),
+    signal: abort.signal,
+  }).catch(() => null)
+  await new Promise((resolve) => {
+    setTimeout(resolve, 300)
+  })
+  abort.abort()
+  await call
+  const statuses = new Set((await Promise.all(crowd)).map(({ status }) => status))
+  assert.deepEqual([...statuses], [200])
+  assert.equal((await one.modern('tools/call', params)).status, 200)
+  assert.equal(one.audit().filter(({ kind }) => kind === 'intent').length, 1)
+})
+
 test('a subscription acknowledges first, tells changes, and ends with its connection', async (t) => {
   const one = await house(t, ALL)
   await one.modern('tools/list')

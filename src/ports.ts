@@ -123,7 +123,8 @@ export interface Store {
   /** Clients by the digest of their token, as of at most 1 s ago, revoked ones too. No I/O. */
   clients(): ReadonlyMap<string, ClientRow>
   /** Gives an operation that waits its final outcome without another send: a task that ended, a round that
-   *  nobody took up. Durable when it resolves; of an operation that does not wait, a `late` record. */
+   *  nobody took up. Durable when it resolves. One that does not wait any more is left as it is, with a `late`
+   *  record where the answer is another one. */
   settle(operation: string, closing: Closing): Promise<void>
   /** The pins as of at most 1 s ago. No I/O. Keys are `upstream/tool`. */
   pins(): ReadonlyMap<string, Pin>

@@ -44,7 +44,11 @@ export function onTheWire(reply: Reply): Result {
   }
   const { answer } = reply
   if (answer.kind === 'result') return plain(answer.value)
-  throw rpcError(answer.code, answer.message, answer.data === null ? undefined : plain(answer.data))
+  throw rpcError(
+    answer.code,
+    answer.message,
+    answer.data === null ? undefined : ordinary(answer.data),
+  )
 }
 
 const REFUSAL = 'eclusa/refusal'

@@ -1,6 +1,6 @@
 // Nouns of a call: who asks, what for, and what came back.
 
-import type { JsonObject } from './json.ts'
+import type { Json, JsonObject } from './json.ts'
 
 /** The two families of protocol revisions: `modern` is 2026-07-28 and later. */
 export type Era = 'modern' | 'legacy'
@@ -116,7 +116,7 @@ export type Answer =
       readonly kind: 'error'
       readonly code: number
       readonly message: string
-      readonly data: JsonObject | null
+      readonly data: Json | null
     }
 
 /** An answer that says the tool itself failed. */

@@ -55,5 +55,5 @@ function parseError(error: Json | undefined): Answer | null {
   const message = member(error, 'message')
   const data = member(error, 'data')
   if (typeof code !== 'number' || typeof message !== 'string') return null
-  return { kind: 'error', code, message, data: isObject(data) ? data : null }
+  return { kind: 'error', code, message, data: data ?? null }
 }

@@ -166,7 +166,7 @@ function errorOf(error: Json | undefined): Answer {
     kind: 'error',
     code: typeof code === 'number' ? code : INTERNAL_ERROR,
     message: typeof message === 'string' ? message : 'the task failed',
-    data: isObject(data) ? data : null,
+    data: data ?? null,
   }
 }
 

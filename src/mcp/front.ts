@@ -249,9 +249,17 @@ function readElement(element: Json): Message {
 
 function takeOne(self: Self, message: Message, from: From, bytes?: number): void {
   if (message.kind === 'request') return begin(self, message, from)
-  if (message.kind === 'malformed') return refuseMalformed(self, message, from.place, bytes)
+  if (message.kind === 'malformed') return unread(self, message, from, bytes)
   if (message.kind === 'notification') notice(self, message.method, message.params, from.place)
   else if (!self.asking.answered(message)) self.stage.tally.add('responses')
+}
+
+function unread(self: Self, message: Malformed, { place }: From, bytes?: number): void {
+  const { problem, id } = message
+  if (problem !== 'response') return refuseMalformed(self, message, place, bytes)
+  // Whoever gave an answer that cannot be read gives no other: what was asked is over.
+  self.asking.answered({ kind: 'response', id, result: null })
+  refuseMalformed(self, { ...message, id: null }, place, bytes)
 }
 
 const concerns = ({ stage }: Self, of: string | null): boolean =>

@@ -147,7 +147,7 @@ function readResponse(value: JsonObject): Message {
   const isOne = (result === undefined) !== (error === undefined)
   const isRead = result === undefined ? isObject(error) : isObject(result)
   if (!whole || jsonrpc !== '2.0' || !isOne || !isRead) {
-    return malformed('response', { told: false })
+    return malformed('response', { id: readId(id) ?? null, told: false })
   }
   return { kind: 'response', id: readId(id) ?? null, result: isObject(result) ? result : null }
 }

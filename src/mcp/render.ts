@@ -2,7 +2,15 @@
 
 import type { Answer, Ask, Asks, Method } from '../call.ts'
 import type { Refusal } from '../decision.ts'
-import { isObject, type Json, type JsonObject, object, withMembers, writeJson } from '../json.ts'
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  member,
+  object,
+  withMembers,
+  writeJson,
+} from '../json.ts'
 import { covers } from './capabilities.ts'
 import type { Face } from './era.ts'
 import { BATCH_VERSION, isDeclared, PROTOCOL, TASKS } from './era.ts'
@@ -12,7 +20,7 @@ import { type Id, RPC } from './message.ts'
 export type Outgoing = {
   readonly code: number
   readonly message: string
-  readonly data: JsonObject | null
+  readonly data: Json | null
 }
 
 /** Names of ours in `_meta`; from anybody else they are dropped, or a server could forge a refusal. */
@@ -264,7 +272,7 @@ function withPlainLinks(value: JsonObject, version: string): JsonObject {
  *  answer, or the client did declare it and it was not passed on, which is between us and the server. */
 export function lacking(answer: Answer, face: Face): JsonObject | null {
   if (answer.kind !== 'error' || answer.code !== MISSING_CAPABILITY) return null
-  const needed = answer.data?.['requiredCapabilities']
+  const needed = member(answer.data ?? undefined, 'requiredCapabilities')
   return isObject(needed) ? undeclared(needed, face) : null
 }
 
@@ -287,7 +295,7 @@ function translate(
   const { code, message, data } = answer
   const needed = lacking(answer, face)
   if (needed !== null) return { code, message, data: object({ requiredCapabilities: needed }) }
-  const kept = data === null ? null : withoutNames(data, isOurs)
+  const kept = isObject(data) ? withoutNames(data, isOurs) : data
   if (HOP_ERRORS.has(code)) {
     const sentence = 'the server and the gateway do not agree on the protocol; ask the operator'
     return { code: RPC.internal, message: sentence, data: null }
@@ -297,13 +305,14 @@ function translate(
     return { code: RPC.internal, message: sentence, data: refusalData({ code: 'not_bridged' }, {}) }
   }
   if (method !== 'resources/read') return { code, message, data: kept }
-  if (face.era === 'modern' && code === LEGACY_NOT_FOUND) {
-    return { code: RPC.params, message, data: object({ uri: asked, ...kept }) }
+  return ofResource({ code, message, data: kept }, face, asked)
+}
+
+function ofResource({ code, message, data }: Outgoing, { era }: Face, asked: string): Outgoing {
+  const told = isObject(data) ? data : {}
+  if (era === 'modern' && code === LEGACY_NOT_FOUND) {
+    return { code: RPC.params, message, data: object({ uri: asked, ...told }) }
   }
-  const isNotFound = code === RPC.params && kept?.['uri'] !== undefined
-  return {
-    code: face.era === 'legacy' && isNotFound ? LEGACY_NOT_FOUND : code,
-    message,
-    data: kept,
-  }
+  const isNotFound = code === RPC.params && member(data ?? undefined, 'uri') !== undefined
+  return { code: era === 'legacy' && isNotFound ? LEGACY_NOT_FOUND : code, message, data }
 }

@@ -124,7 +124,7 @@ const URL_NEEDED = -32_042
  *  2025-11-25, elicitation. */
 export function urlAsks(heard: Heard, capabilities: JsonObject): Asks | null {
   if (heard.kind !== 'error' || heard.code !== URL_NEEDED) return null
-  const wanted = heard.data?.['elicitations']
+  const wanted = member(heard.data ?? undefined, 'elicitations')
   if (!Array.isArray(wanted) || wanted.length === 0 || wanted.length > MAX_ASKS_A_ROUND) return null
   const asks: Record<string, Ask> = {}
   const list: readonly Json[] = wanted

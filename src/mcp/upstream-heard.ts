@@ -1,7 +1,7 @@
 // What a message of a server is: an answer, an inadmissible one, or nothing.
 
 import type { Code } from '../decision.ts'
-import { isObject, type JsonObject, member } from '../json.ts'
+import { isObject, type Json, type JsonObject, member } from '../json.ts'
 import type { Edges } from './lines.ts'
 
 /** What came of one request. `refused`: an answer came and was not admissible. `gone`: the process or the
@@ -14,7 +14,7 @@ export type Heard =
       readonly kind: 'error'
       readonly code: number
       readonly message: string
-      readonly data: JsonObject | null
+      readonly data: Json | null
     }
   | { readonly kind: 'refused'; readonly why: string }
   | { readonly kind: 'gone'; readonly handed: boolean }
@@ -37,8 +37,7 @@ export function answerOf(value: JsonObject, text: string | null): Heard | null {
     typeof code === 'number' &&
     typeof message === 'string'
   ) {
-    const data = member(error, 'data')
-    return { kind: 'error', code, message, data: isObject(data) ? data : null }
+    return { kind: 'error', code, message, data: member(error, 'data') ?? null }
   }
   return { kind: 'refused', why: 'its answer is neither a result nor an error' }
 }

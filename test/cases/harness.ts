@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
@@ -10,8 +10,9 @@ import { fileURLToPath } from 'node:url'
 
 import { verifier } from '../../src/ledger/chain.ts'
 import type { Entry } from '../../src/ledger/entry.ts'
-import { TOOLS } from '../servers/scripted-tools.ts'
+import { askTools } from '../servers/ask-tools.ts'
 import { CASE_TOOLS } from '../servers/case-tools.ts'
+import { TOOLS } from '../servers/scripted-tools.ts'
 import { commandLine, isRunning } from './proc.ts'
 import { type HttpClient, type HttpWire, httpWire } from './http-wire.ts'
 import {
@@ -63,6 +64,8 @@ export type Setup = {
   readonly handshake?: boolean
   /** The legacy revision to agree on. */
   readonly version?: string
+  /** What a legacy client declares. */
+  readonly capabilities?: Bag
   /** Flags of the short form: there is no file, and the one upstream's command stands at the end. */
   readonly short?: readonly string[]
   /** Folder of an earlier gate, to start again on its state. */
@@ -136,22 +139,25 @@ async function ready(gate: Gate, setup: Setup): Promise<void> {
     assert.fail(`the gateway ended with ${code} at its start: ${gate.errors()}`),
   )
   died.catch(() => undefined)
-  await Promise.race([died, greet(gate, setup.version ?? '2025-11-25')])
+  await Promise.race([died, greet(gate, setup)])
   if (setup.front === 'http' && gate.era === 'legacy') await gate.http.listen()
 }
 
 /** Says hello: a handshake, or a modern request that shows that the other side is there. */
-export async function greet(gate: Wire, version = '2025-11-25'): Promise<void> {
+export async function greet(
+  gate: Wire,
+  { version = '2025-11-25', capabilities = {} }: Partial<Setup> = {},
+): Promise<void> {
   if (gate.era === 'modern') {
     assert.ok((await gate.request('server/discover')).result, 'server/discover failed')
     return
   }
   const greeting = await gate.request('initialize', {
     protocolVersion: version,
-    capabilities: {},
+    capabilities,
     clientInfo: { name: 't', version: '1' },
   })
-  assert.equal(greeting.result?.['protocolVersion'], version)
+  assert.equal(greeting.result?.['protocolVersion'], version, JSON.stringify(greeting))
   await gate.post({ jsonrpc: '2.0', method: 'notifications/initialized' })
 }
 
@@ -184,6 +190,13 @@ const scripted = (folder: string, name: string, upstream: Upstream, era: Era): s
   ...(upstream.argv === undefined ? [] : ['--', ...upstream.argv]),
 ]
 
+/** The names of all scripted tools. */
+const ALL: readonly string[] = [
+  ...TOOLS,
+  ...CASE_TOOLS,
+  ...askTools({ listeners: new Map(), declared: () => null }),
+].map(({ definition }) => String(definition['name']))
+
 function configOf(setup: Setup, folder: string): Bag {
   const upstreams: Record<string, Bag> = {}
   const names = Object.keys(upstreamsOf(setup))
@@ -193,8 +206,7 @@ function configOf(setup: Setup, folder: string): Bag {
     const literal = command.map((part) => part.replaceAll(/\$\{[^}]*\}/g, (found) => `$${found}`))
     upstreams[name] = { command: literal, ...one.more }
   }
-  const all = [...TOOLS, ...CASE_TOOLS].map(({ definition }) => String(definition['name']))
-  const every = names.flatMap((name) => all.map((tool) => `${name}/${tool}`))
+  const every = names.flatMap((name) => ALL.map((tool) => `${name}/${tool}`))
   return {
     version: 2,
     ...(setup.front === 'http' ? { anonymous: 'agent' } : {}),
@@ -319,6 +331,12 @@ export function readAudit(state: string): readonly Entry[] {
     return JSON.parse(line) as Entry
   })
 }
+
+/** Every file of the state directory in this folder, whatever it is. */
+export const stateFiles = (folder: string): readonly string[] =>
+  readdirSync(join(folder, 'state'), { recursive: true, withFileTypes: true })
+    .filter((one) => one.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
 
 async function clean(gate: Seen, upstreams: readonly string[], remove: boolean): Promise<void> {
   if (isRunning(gate.pid)) {

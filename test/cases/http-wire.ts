@@ -25,6 +25,7 @@ export type Headers = Readonly<Record<string, string | readonly string[] | undef
 
 /** One client. In the legacy era it keeps its session and, once initialised, a stream that it reads. */
 export type HttpWire = Wire & {
+  readonly port: number
   /** The id of its session, once it has one. */
   readonly session: () => string | undefined
   /** What its POSTs were answered, in the order of the answers. */
@@ -101,6 +102,7 @@ export function httpWire(client: HttpClient): HttpWire {
       write,
       cancel: (id, reason = 'user') => cancel(desk, id, reason),
     }),
+    port: client.port,
     session: () => desk.session,
     exchanges: desk.exchanges,
     exchange: (one) => exchange(desk, one),

@@ -3,50 +3,66 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { startGate } from './harness.ts'
-import { SIDES, eventually, type Id, request, textOf } from './wire.ts'
+import { type Gate, startGate } from './harness.ts'
+import {
+  type Bag,
+  type Era,
+  eventually,
+  type Id,
+  type Message,
+  request,
+  SIDES,
+  textOf,
+} from './wire.ts'
 
 const IDS: readonly Id[] = [1, '1', 0, '', 9007199254740991]
 
-for (const [front, era] of SIDES) {
-  // Over HTTP a modern client's ids mean something only within one POST: nobody is asked to agree on them.
-  const isShared = !(front === 'http' && era === 'modern')
-  const rule = isShared
-    ? 'is refused and its first owner completes'
-    : 'of another POST is another id'
-  test(`${front} ${era}: an id in use ${rule}`, async (t) => {
+const call = (era: Era, ms: number, label: string): Bag =>
+  request(era, 1, 'tools/call', { name: 'after', arguments: { ms, label } })
+
+/** Sends two calls under one id and gives both answers, in the order in which they came. */
+async function twice(gate: Gate): Promise<readonly Message[]> {
+  await gate.post(call(gate.era, 800, 'A'))
+  await gate.post(call(gate.era, 100, 'B'))
+  return eventually('both answers', () => {
+    const found = gate.messages().filter(({ id }) => id === 1)
+    return found.length === 2 && found
+  })
+}
+
+const sent = (gate: Gate): number =>
+  gate.trace().filter(({ method }) => method === 'tools/call').length
+
+test('http modern: an id of another POST is another id, which nobody has to agree on', async (t) => {
+  const gate = await startGate(t, { front: 'http', era: 'modern' })
+  assert.deepEqual((await twice(gate)).map(textOf), ['B', 'A'])
+  assert.equal(sent(gate), 2)
+})
+
+for (const [front, era] of SIDES.filter(([one, of]) => one === 'stdio' || of === 'legacy')) {
+  test(`${front} ${era}: an id in use is refused and its first owner completes`, async (t) => {
     const gate = await startGate(t, { front, era })
-    const call = (ms: number, label: string): ReturnType<typeof request> =>
-      request(era, 1, 'tools/call', { name: 'after', arguments: { ms, label } })
-    await gate.post(call(800, 'A'))
-    await gate.post(call(100, 'B'))
-    const answers = await eventually('both answers', () => {
-      const found = gate.messages().filter(({ id }) => id === 1)
-      return found.length === 2 && found
-    })
-    if (isShared) {
-      const [first, second] = answers
-      assert.equal(first?.error?.code, -32600)
-      assert.ok(second !== undefined)
-      assert.equal(textOf(second), 'A')
-    } else assert.deepEqual(answers.map(textOf), ['B', 'A'])
+    const [first, second] = await twice(gate)
+    assert.equal(first?.error?.code, -32600)
+    assert.ok(second !== undefined)
+    assert.equal(textOf(second), 'A')
 
     assert.equal(textOf(await gate.call('after', { ms: 1, label: 'C' }, { id: 2 })), 'C')
-    await gate.post(call(1, 'D'))
+    await gate.post(call(era, 1, 'D'))
     await eventually('the id is free again', () =>
       gate.messages().some((one) => one.id === 1 && one.result?.content?.[0]?.text === 'D'),
     )
-    const sent = gate.trace().filter(({ method }) => method === 'tools/call')
-    assert.equal(sent.length, isShared ? 3 : 4, 'the refused call was sent')
+    assert.equal(sent(gate), 3, 'the refused call was sent')
     const audit = gate.audit()
-    assert.equal(audit.filter(({ kind }) => kind === 'intent').length, sent.length)
-    if (isShared)
-      assert.ok(
-        audit.some(({ code, decision }) => code === 'malformed' && decision === 'deny'),
-        'the refused call has no record',
-      )
+    assert.equal(audit.filter(({ kind }) => kind === 'intent').length, 3)
+    assert.ok(
+      audit.some(({ code, decision }) => code === 'malformed' && decision === 'deny'),
+      'the refused call has no record',
+    )
   })
+}
 
+for (const [front, era] of SIDES) {
   test(`${front} ${era}: ids that look alike are kept apart`, async (t) => {
     const gate = await startGate(t, { front, era })
     const answers = await Promise.all(

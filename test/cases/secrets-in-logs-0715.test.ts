@@ -1,11 +1,11 @@
 // Secrets in arguments, in what a server prints and in its environment stay out of logs and audit.
 
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
-import { type Gate, startGate } from './harness.ts'
+import { type Gate, startGate, stateFiles } from './harness.ts'
 import { callsOf } from './menu.ts'
 import { type Bag, SIDES, refusalCode, request } from './wire.ts'
 
@@ -19,15 +19,9 @@ const ARGS: Bag = {
 const CANARIES = /CANARY|123456789/
 const SERVER_SECRET = 'CANARY5-of-the-server'
 
-/** Every file of the state directory, whatever it is. */
-const files = (folder: string): readonly string[] =>
-  readdirSync(join(folder, 'state'), { recursive: true, withFileTypes: true })
-    .filter((one) => one.isFile())
-    .map(({ parentPath, name }) => join(parentPath, name))
-
 function assertClean(gate: Gate): void {
   assert.doesNotMatch(gate.errors(), CANARIES)
-  for (const file of files(gate.folder)) {
+  for (const file of stateFiles(gate.folder)) {
     assert.doesNotMatch(readFileSync(file, 'latin1'), CANARIES, file)
   }
 }
@@ -105,10 +99,10 @@ for (const [front, era] of SIDES) {
     const gate = await startGate(t, { front, era })
     await gate.call('echo', { text: 'x' })
     assert.equal(statSync(join(gate.folder, 'state')).mode & 0o777, 0o700)
-    for (const file of files(gate.folder)) {
+    for (const file of stateFiles(gate.folder)) {
       assert.equal(statSync(file).mode & 0o777, 0o600, file)
     }
-    assert.ok(files(gate.folder).some((file) => file.endsWith('audit.jsonl')))
+    assert.ok(stateFiles(gate.folder).some((file) => file.endsWith('audit.jsonl')))
   })
 }
 
@@ -129,5 +123,6 @@ test('http legacy: session ids are never logged, and a failing look-up does not 
   await gate.stop()
   assertClean(gate)
   assert.ok(!gate.errors().includes(id))
-  for (const file of files(gate.folder)) assert.ok(!readFileSync(file, 'latin1').includes(id), file)
+  for (const file of stateFiles(gate.folder))
+    assert.ok(!readFileSync(file, 'latin1').includes(id), file)
 })

@@ -159,7 +159,7 @@ for (const era of ['modern', 'legacy'] as const) {
         JSON.stringify(attempt),
       )
       assert.equal(attempt.answer.code, -32602)
-      assert.deepEqual({ ...attempt.answer.data }, { a: 1 })
+      assert.deepEqual({ ...(attempt.answer.data as object) }, { a: 1 })
     }
   })
 }

@@ -220,6 +220,9 @@ function help(line: (text: string) => void): void {
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE' && process.argv[2] !== 'stdio') process.exit(EXIT.ok)
 })
+// Nobody reads what an operator is told any more: that ends no call and no record. Whatever else is wrong with
+// the ledger or a server shows in health and in answers.
+process.stderr.on('error', () => {})
 // An unhandled rejection is a record that may be lost: the process must not go on.
 process.on('unhandledRejection', (error) => {
   process.exit(failed(error, processIo()))

@@ -107,8 +107,8 @@ function arrived(hall: Hall, visit: Post, bytes: Buffer): void {
     return handshake(hall, visit, { read, size })
   }
   if (isOfSession(visit, read)) return inSession(hall, visit, { read, size })
-  const told = modernProblem(visit.headers, read)
-  if (told !== null) return turn(hall, visit, 400, [told, idOf(read)])
+  const problem = modernProblem(visit.headers, read)
+  if (problem !== null) return turn(hall, visit, 400, [problem, idOf(read)])
   const seat = hall.seats.desk(visit.client, visit.path)
   take(hall, visit, { seat, session: null, read, size })
 }
@@ -164,9 +164,9 @@ function inSession(hall: Hall, visit: Post, { read, size }: Read): void {
   take(hall, visit, { seat: session, session, read, size })
 }
 
-function turn(hall: Hall, visit: Post, status: number, told: readonly [Told, Known]): void {
+function turn(hall: Hall, visit: Post, status: number, why: readonly [Told, Known]): void {
   visit.release()
-  refuse(hall, visit, status, ...told)
+  refuse(hall, visit, status, ...why)
 }
 
 /** The session that a request names. One of another client does not exist, as one that ended does not. */
@@ -182,14 +182,16 @@ export function sessionOf(
 }
 
 // A client that went on with another revision's header is served as it agreed, and the operator hears of it.
-function tellVersion({ say }: Hall, { headers }: Visit, { front }: Session): void {
+function tellVersion({ say }: Hall, { headers }: Visit, session: Session): void {
   const header = headers.values.get(VERSION_HEADER)
-  const agreed = front.session()?.version
+  const agreed = session.front.session()?.version
   if (header === undefined || agreed === undefined || header === agreed) return
-  if (LEGACY_VERSIONS.includes(header)) {
-    say(`a client says ${header} in its headers but agreed on ${agreed}; it is served as agreed`)
-  }
+  if (told.has(session) || !LEGACY_VERSIONS.includes(header)) return
+  told.add(session)
+  say(`a client says ${header} in its headers but agreed on ${agreed}; it is served as agreed`)
 }
+
+const told = new WeakSet<Session>()
 
 type Taken = Read & { readonly seat: Seat; readonly session: Session | null }
 
@@ -279,7 +281,7 @@ export function refuse(
   hall: Hall,
   visit: Visit,
   status: number,
-  ...[told, what = { id: null, method: '' }]: readonly [Told, Known?]
+  ...[why, what = { id: null, method: '' }]: readonly [Told, Known?]
 ): void {
   const { request, response, client, path, extra } = visit
   const seat = hall.seats.desk(client, path)
@@ -299,7 +301,7 @@ export function refuse(
       seat.posts--
     },
   })
-  seat.front.refuse(what, told, reply)
+  seat.front.refuse(what, why, reply)
 }
 
 const NOTHING = { write: () => false, end: () => undefined, keepAlive: () => undefined }

@@ -119,11 +119,11 @@ test('a client that was added is served, until it is revoked; the token is nowhe
 })
 
 test('SIGTERM refuses new work, lets a call finish, and ends with 0', async (t) => {
-  const one = await served(t, { anonymous: 'agent' })
+  const one = await served(t, { anonymous: 'agent', drain: '60s' })
   assert.match(one.err(), /whoever reaches this address is served as profile agent/)
   const call = ask(one.url, 'tools/call', {
     name: 'after',
-    arguments: { ms: 1_500, label: 'late' },
+    arguments: { ms: 6_000, label: 'late' },
   })
   const audit = join(one.dir, '.eclusa/audit.jsonl')
   await eventually('the call is in the ledger', () =>

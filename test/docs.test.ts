@@ -1,12 +1,15 @@
 // What the pages point at is there: files, tests by name, examples that parse.
 
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const MAIN = join(ROOT, 'src/cli/main.ts')
 const text = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 
 const PAGES: readonly string[] = [
@@ -63,12 +66,50 @@ test('every JSON example of the pages at the root is JSON', () => {
   assert.ok(seen >= 2)
 })
 
+test('every configuration that a page shows to be served is one', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'eclusa-docs-'))
+  const env = { ...process.env, FAR_TOKEN: 'Bearer a', TOKEN_LONGE: 'Bearer b' }
+  try {
+    for (const page of ['README.md', 'README.pt-BR.md', 'docs/http.md', 'docs/clients.md']) {
+      const blocks = [...text(page).matchAll(/```yaml\n([\s\S]*?)```/g)]
+      assert.ok(blocks.length > 0, page)
+      for (const [, block = ''] of blocks) {
+        const file = join(dir, 'eclusa.yaml')
+        writeFileSync(file, block)
+        // Ends with another status, and throws, when the file would not start.
+        execFileSync(process.execPath, [MAIN, 'policy', 'check', file], { env, stdio: 'pipe' })
+      }
+    }
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
+})
+
+test('the verbs that the READMEs show exist', () => {
+  const help = execFileSync(process.execPath, [MAIN, 'help'], { encoding: 'utf8', stdio: 'pipe' })
+  const verbs = [...help.matchAll(/^ {2}(\w+(?: [a-z]+)?) {2,}/gm)].map(([, verb = '']) => verb)
+  assert.ok(verbs.length > 15, help)
+  const block = /^```(\w*)\n([\s\S]*?)^```$/gm
+  for (const page of ['README.md', 'README.pt-BR.md']) {
+    const shown = [...text(page).matchAll(block)].flatMap(([, kind, lines = '']) =>
+      kind !== ''
+        ? []
+        : [...lines.matchAll(/^eclusa (\w+(?: [a-z]+)?)/gm)].map(([, verb = '']) => verb),
+    )
+    assert.ok(shown.length > 5, page)
+    const unknown = shown.filter(
+      (verb) => !verbs.includes(verb) && !verbs.includes(verb.split(' ')[0] ?? ''),
+    )
+    assert.deepEqual(unknown, [], page)
+  }
+})
+
 test('the two READMEs have the same commands and the same number of parts', () => {
   const parts = (page: string): number => text(page).match(/^## /gm)?.length ?? 0
   const flags = (page: string): string[] =>
     [
       ...text(page).matchAll(
-        /eclusa (?:stdio|init|demo|audit|policy|explain)[ a-z]*?(?= [A-Z(<-]|`|$)/gm,
+        /eclusa (?:stdio|serve|init|demo|audit|policy|explain|client|pin|clock)[ a-z]*?(?= [A-Z(<-]|`|$)/gm,
       ),
     ]
       .map(([command]) => command)

@@ -19,8 +19,8 @@ const ASK_METHODS: ReadonlySet<Json> = new Set<AskMethod>([
 export const isAskMethod = (method: Json | undefined): method is AskMethod =>
   method !== undefined && ASK_METHODS.has(method)
 
-/** The calls in the middle of which a server may ask. Source: MCP 2026-07-28, multi-round-trip requests. */
 const ASKING: ReadonlySet<Method> = new Set<Method>(['tools/call', 'prompts/get', 'resources/read'])
+/** True for the calls in the middle of which a server may ask. Source: MCP 2026-07-28, multi-round-trip requests. */
 export const mayBeAsked = (method: Method): boolean => ASKING.has(method)
 
 /** What an `input_required` result asks, or why it is none that may be passed on, as a clause. */

@@ -31,8 +31,9 @@ export type Lot = {
 
 /** How long a call waits for the client's answer. */
 export const PARK_MS: number = 10 * 60_000
-/** Calls that wait in one process, and those of one client. */
+/** Calls that wait in one process. */
 export const MAX_PARKED = 1000
+/** Calls of one client that wait in one process. */
 export const MAX_PARKED_CLIENT = 100
 
 /** An empty lot. `parkMs` is PARK_MS but for tests of the time itself. */

@@ -21,8 +21,9 @@ export type Subscriptions = {
   readonly isWanted: (client: string | null) => boolean
 }
 
-/** Resources that one client, and all clients together, may wait for changes of. */
+/** Resources that one client may wait for changes of. */
 export const MAX_SUBSCRIBED_CLIENT = 1000
+/** Resources that all clients together may wait for changes of. */
 export const MAX_SUBSCRIBED = 10_000
 
 type Counts = Map<string, Map<string, number>>

@@ -3,13 +3,14 @@
 // Each disturbance takes turns with quiet; what is told is the 99th percentile of the calls of one client,
 // quiet and disturbed, and their ratio. A script and no test: a shared machine cannot promise times.
 
+import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
+import { Worker } from 'node:worker_threads'
 
 import { type Gate, startGate } from '../cases/harness.ts'
-import { httpServer } from '../servers/http-scripted.ts'
-import { addClient, dialled, flood, post } from './raw.ts'
+import { addClient, dialled, post } from './raw.ts'
 
 const MIB = 1024 * 1024
 const ROUNDS = 3
@@ -77,24 +78,20 @@ const DISTURBANCES: Readonly<Record<string, Disturbance>> = {
           socket.once('close', resolve)
         })
         socket.destroy()
+        await sleep(20)
       }),
     ),
 }
 
 test('neighbours', async (t) => {
-  const far = await httpServer(t, {
-    script: ({ seen, reply }) => {
-      if (seen.body['method'] !== 'tools/call') return false
-      reply.writeHead(200, { 'content-type': 'application/json' })
-      reply.write('{"jsonrpc":"2.0","id":1,"result":{"a":"')
-      flood(reply, 1024 * MIB)
-      return true
-    },
-  })
+  // In a thread of its own: what it costs must not be taken from the calls that are timed.
+  const worker = new Worker(new URL('./endless.ts', import.meta.url))
+  t.after(() => worker.terminate())
+  const [url] = (await once(worker, 'message')) as [string]
   const gate = await startGate(t, {
     front: 'http',
     era: 'modern',
-    upstreams: { up: {}, far: { more: { url: far.url, command: undefined } } },
+    upstreams: { up: {}, far: { more: { url, command: undefined } } },
     allow: ['up/echo', 'up/dump', 'far/put'],
     tools: { 'up/echo': { effect: 'read' }, 'up/dump': { effect: 'read' } },
   })

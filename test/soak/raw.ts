@@ -38,7 +38,7 @@ export function post({ name, args, token }: Call, announced?: number): string {
 
 /** A connection that ends with the test. Nobody hears of its errors. */
 export function dialled(t: TestContext, gate: Gate): Promise<Socket> {
-  const port = Number(/127\.0\.0\.1:(\d+)/.exec(gate.errors())?.[1])
+  const port = Number(/http:\/\/127\.0\.0\.1:(\d+)/.exec(gate.errors())?.[1])
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
     socket.once('connect', () => resolve(socket))

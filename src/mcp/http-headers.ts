@@ -5,6 +5,7 @@ import { isExact, isObject, type Json, type JsonObject, object } from '../json.t
 import type { Hop } from './channel.ts'
 import { LEGACY_VERSIONS, metaOf, MODERN_VERSION, PROTOCOL } from './era.ts'
 import { RPC } from './message.ts'
+import { type Mirror, mirrorsIn } from './mirrors.ts'
 
 /** The headers of one request by their names in lower case. `repeated`: names that stood more than once;
  *  their values are joined with a comma. */
@@ -172,64 +173,40 @@ const spelled = (name: string): string =>
 export function hopOf(headers: Headers): Hop {
   const params = new Map<string, string>()
   for (const [name, value] of headers.values) {
-    if (name.startsWith(PARAM_PREFIX)) params.set(name.slice(PARAM_PREFIX.length), value)
+    if (name.startsWith(PARAM_PREFIX)) params.set(name, value)
   }
   return {
     checkParams(schema, args) {
-      const annotated = annotatedIn(schema)
-      for (const { header, path } of annotated) {
+      for (const { header, path } of mirrorsOf(schema)) {
         const problem = paramProblem(params.get(header.toLowerCase()), valueAt(args, path))
-        if (problem !== null) return `the header Mcp-Param-${header} ${problem}`
+        if (problem !== null) return `the header ${header} ${problem}`
       }
       for (const [name, value] of params) {
-        if (!PLAIN.test(value)) return `the header Mcp-Param-${name} cannot be read`
+        if (!PLAIN.test(value)) return `the header ${name} cannot be read`
       }
       return null
     },
     otherParams(schema) {
       if (params.size === 0) return NO_HEADERS
-      const named = new Set(annotatedIn(schema).map(({ header }) => header.toLowerCase()))
-      const others = [...params].filter(([name]) => !named.has(name))
-      return Object.fromEntries(others.map(([name, value]) => [PARAM_PREFIX + name, value]))
+      const named = new Set(mirrorsOf(schema).map(({ header }) => header.toLowerCase()))
+      return Object.fromEntries([...params].filter(([name]) => !named.has(name)))
     },
   }
 }
 
 const NO_HEADERS: Readonly<Record<string, string>> = {}
 
-type Annotated = { readonly header: string; readonly path: readonly string[] }
-
-/** Objects inside objects that are looked through for annotations. */
-const MAX_DEPTH = 16
-/** A field name of HTTP. */
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
-const MIRRORED: ReadonlySet<Json | undefined> = new Set(['string', 'integer', 'boolean'])
-
 /** Found once a schema: definitions are shared by all the calls of a tool. */
-const found = new WeakMap<JsonObject, readonly Annotated[]>()
+const found = new WeakMap<JsonObject, readonly Mirror[]>()
 
-/** The properties that a schema has mirrored in headers. Annotations that are not valid mirror nothing. */
-function annotatedIn(schema: Json | undefined): readonly Annotated[] {
+/** What headers must mirror. An annotation that is not valid mirrors nothing. */
+function mirrorsOf(schema: Json | undefined): readonly Mirror[] {
   if (!isObject(schema)) return []
   const before = found.get(schema)
   if (before !== undefined) return before
-  const all = [...walk(schema, [])]
-  found.set(schema, all)
-  return all
-}
-
-function* walk(schema: JsonObject, path: readonly string[]): Generator<Annotated> {
-  const { properties } = schema
-  if (!isObject(properties) || path.length >= MAX_DEPTH) return
-  for (const [name, property] of Object.entries(properties)) {
-    if (!isObject(property)) continue
-    const header = property['x-mcp-header']
-    const here = [...path, name]
-    if (typeof header === 'string' && TOKEN.test(header) && MIRRORED.has(property['type'])) {
-      yield { header, path: here }
-    }
-    yield* walk(property, here)
-  }
+  const { mirrors } = mirrorsIn(schema)
+  found.set(schema, mirrors)
+  return mirrors
 }
 
 function valueAt(args: JsonObject, path: readonly string[]): Json | undefined {

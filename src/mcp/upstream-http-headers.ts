@@ -1,16 +1,13 @@
 // The headers of a message to a server over HTTP: made from the body that is sent, and from nothing else.
 
-import { isExact, isObject, type Json, type JsonObject, member } from '../json.ts'
+import { isExact, type Json, type JsonObject, member } from '../json.ts'
 import { PROTOCOL } from './era.ts'
+import type { Mirror } from './mirrors.ts'
 
 /** Headers by name, as they are written. */
 export type HeaderSet = Readonly<Record<string, string>>
 
-/** One property of a tool's arguments that a header mirrors: `header` is the whole name of the header. */
-export type Mirror = { readonly header: string; readonly path: readonly string[] }
-
 const VERSION = `${PROTOCOL}protocolVersion`
-const PARAM = 'Mcp-Param-'
 
 /** What `Mcp-Name` mirrors, by method. Source: MCP 2026-07-28, Streamable HTTP. */
 const NAMED: ReadonlyMap<string, string> = new Map([
@@ -78,73 +75,3 @@ function textOf(value: Json | undefined): string | null {
   if (isExact(value)) return value.rawJSON
   return typeof value === 'number' ? String(value) : null
 }
-
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
-const PRIMITIVE: ReadonlySet<Json | undefined> = new Set(['string', 'integer', 'boolean'])
-/** Properties that a header may mirror, and the depth to which they are looked for. */
-const MAX_MIRRORS = 100
-const MAX_DEPTH = 64
-
-/** What headers mirror of the arguments that this schema describes; or, in words, why no client may use the
- *  tool over HTTP: an annotation that stands where a reader of headers could not follow it. */
-export function mirrorsIn(schema: Json | undefined): readonly Mirror[] | string {
-  const found: Found = { mirrors: [], names: new Set(), problem: null }
-  walk(found, schema, { path: [], reached: true })
-  return found.problem ?? found.mirrors
-}
-
-type Found = { readonly mirrors: Mirror[]; readonly names: Set<string>; problem: string | null }
-/** `reached`: only through `properties`. */
-type Spot = { readonly path: readonly string[]; readonly reached: boolean }
-
-function walk(found: Found, schema: Json | undefined, spot: Spot): void {
-  if (spot.path.length > MAX_DEPTH) found.problem ??= 'is nested too deeply'
-  if (found.problem !== null) return
-  if (isList(schema)) {
-    for (const one of schema) walk(found, one, { ...spot, reached: false })
-    return
-  }
-  if (!isObject(schema)) return
-  const name = schema['x-mcp-header']
-  if (name !== undefined) annotate(found, schema, name, spot)
-  walkMembers(found, schema, spot)
-}
-
-function walkMembers(found: Found, schema: JsonObject, spot: Spot): void {
-  for (const [key, value] of Object.entries(schema)) {
-    if (DATA.has(key)) continue
-    if (key === 'properties' && isObject(value)) {
-      for (const [property, one] of Object.entries(value)) {
-        walk(found, one, { path: [...spot.path, property], reached: spot.reached })
-      }
-    } else walk(found, value, { path: [...spot.path, key], reached: false })
-  }
-}
-
-/** Keywords whose value is data, not a schema. */
-const DATA: ReadonlySet<string> = new Set(['const', 'enum', 'default', 'examples', 'x-mcp-header'])
-
-function annotate(found: Found, schema: JsonObject, name: Json, { path, reached }: Spot): void {
-  const problem = wrong(schema, name, reached && path.length > 0)
-  if (problem !== null || typeof name !== 'string') {
-    found.problem = problem
-    return
-  }
-  const key = name.toLowerCase()
-  if (found.names.has(key)) found.problem = 'names one header twice in x-mcp-header'
-  else if (found.mirrors.length >= MAX_MIRRORS) found.problem = 'has too many x-mcp-header'
-  found.names.add(key)
-  found.mirrors.push({ header: PARAM + name, path })
-}
-
-function wrong(schema: JsonObject, name: Json, reached: boolean): string | null {
-  if (typeof name !== 'string' || !TOKEN.test(name)) {
-    return 'has an x-mcp-header that is no name of a header'
-  }
-  if (!reached) return 'has an x-mcp-header where properties alone do not lead'
-  return PRIMITIVE.has(schema['type'])
-    ? null
-    : 'has an x-mcp-header on what is no string, integer or boolean'
-}
-
-const isList = (value: Json | undefined): value is readonly Json[] => Array.isArray(value)

@@ -2,7 +2,8 @@
 
 import { isObject, type Json, type JsonObject, object, writeJson } from '../json.ts'
 import type { Waiter } from './upstream-wire.ts'
-import { type HeaderSet, type Mirror, mirrorsIn } from './upstream-http-headers.ts'
+import { type Mirror, mirrorsIn } from './mirrors.ts'
+import type { HeaderSet } from './upstream-http-headers.ts'
 import type { Gate } from './upstream-http-health.ts'
 import type { Ground } from './upstream-http-read.ts'
 import { send } from './upstream-http-send.ts'
@@ -110,9 +111,9 @@ export function learn(link: Link, list: JsonObject): JsonObject {
   const kept = tools.filter((tool) => {
     if (!isObject(tool) || typeof tool['name'] !== 'string') return true
     const { name } = tool
-    const mirrors = mirrorsIn(tool['inputSchema'])
-    if (typeof mirrors === 'string') {
-      warn(link, name, mirrors)
+    const { mirrors, problem } = mirrorsIn(tool['inputSchema'])
+    if (problem !== null) {
+      warn(link, name, problem)
       link.mirrors.delete(name)
       return false
     }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { encoded, headersOf, mirrorsIn } from '../../src/mcp/upstream-http-headers.ts'
+import { mirrorsIn } from '../../src/mcp/mirrors.ts'
+import { encoded, headersOf } from '../../src/mcp/upstream-http-headers.ts'
 import { json } from './upstream-rig.ts'
 
 const META = { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } }
@@ -46,7 +47,7 @@ test('the headers of a request are those of its body', () => {
 })
 
 test('arguments are mirrored from the body, and a header of the client never replaces one', () => {
-  const mirrors = mirrorsIn(
+  const { mirrors, problem } = mirrorsIn(
     json({
       type: 'object',
       properties: {
@@ -58,7 +59,7 @@ test('arguments are mirrored from the body, and a header of the client never rep
       },
     }),
   )
-  assert.ok(typeof mirrors !== 'string')
+  assert.equal(problem, null)
   const args = { region: 'São', n: 7, dry: false, gone: null, deep: { a: 'x' } }
   const made = headersOf('tools/call', json({ name: 't', arguments: args, ...META }), {
     mirrors,
@@ -108,7 +109,7 @@ for (const [name, schema] of [
   ],
 ] as const) {
   test(`an x-mcp-header ${name} makes a tool unusable over HTTP`, () => {
-    assert.equal(typeof mirrorsIn(json(schema)), 'string')
+    assert.equal(typeof mirrorsIn(json(schema)).problem, 'string')
   })
 }
 
@@ -122,6 +123,6 @@ test('a property that is only called x-mcp-header, and data that holds one, are 
         },
       }),
     ),
-    [],
+    { mirrors: [], problem: null },
   )
 })

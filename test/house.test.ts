@@ -133,7 +133,7 @@ test('every place of src has a wall, every room holds files, ARCHITECTURE.md nam
     assert.ok(FREE.includes(place) || WALLS[place] !== undefined, `src/${place} has no wall`)
     assert.ok(page.includes(place), `ARCHITECTURE.md does not name src/${place}`)
   }
-  for (const room of ['policy', 'ledger', 'egress', 'store', 'mcp', 'sdk', 'cli']) {
+  for (const room of 'hall policy ledger egress store identity mcp sdk cli'.split(' ')) {
     assert.ok(places.has(room), `no file was seen in src/${room}`)
   }
 })

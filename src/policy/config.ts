@@ -12,7 +12,7 @@ import { misfits } from './shape.ts'
 import { substitute } from './substitute.ts'
 
 export type { Faults } from './assemble.ts'
-export type { CommandUpstream, UpstreamConfig, UrlUpstream } from './upstream.ts'
+export type { UpstreamConfig, UrlUpstream } from './upstream.ts'
 
 /** A loaded configuration. `profiles`: names in the order of the file. */
 export type Config = Settings & {

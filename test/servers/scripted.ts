@@ -14,8 +14,7 @@
 //   --tools N          N further tools t000, t001, ...      --tool-bytes B  length of a description
 //   --early            answers "early" to a tools/call as soon as it has seen its id
 //   --page N           page size of every list        --ttl MS      ttlMs of modern lists (default 0)
-//   --empty-for MS     tools/list is empty for so long after the start
-//   --list-fails N     the first N tools/list answers are errors -32000
+//   --empty-for MS     tools/list is empty so long    --list-fails N  its first N answers are errors -32000
 //   --start-delay MS   reads nothing for so long      --die-after MS  exits with 1 after so long
 //   --deaf             ignores the end of stdin and SIGTERM
 //   --crash-after N    exits with 1 after the answer to the Nth tools/call

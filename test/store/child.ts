@@ -70,8 +70,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       continues: operation,
       round: Number(round),
     })
-    const draft = { ...wish.draft, more: { round: Number(round) } }
-    const opened = await store.open({ ...wish, draft })
+    const later = { ...wish.draft, more: { round: Number(round) } }
+    const opened = await store.open({ ...wish, draft: later })
     if (opened.kind === 'ticket') tickets.set(key, opened.ticket)
     print(`next ${key} ${opened.kind}`)
   },

@@ -309,9 +309,9 @@ function translate(
 }
 
 function ofResource({ code, message, data }: Outgoing, { era }: Face, asked: string): Outgoing {
-  const told = isObject(data) ? data : {}
+  const kept = isObject(data) ? data : {}
   if (era === 'modern' && code === LEGACY_NOT_FOUND) {
-    return { code: RPC.params, message, data: object({ uri: asked, ...told }) }
+    return { code: RPC.params, message, data: object({ uri: asked, ...kept }) }
   }
   const isNotFound = code === RPC.params && member(data ?? undefined, 'uri') !== undefined
   return { code: era === 'legacy' && isNotFound ? LEGACY_NOT_FOUND : code, message, data }

@@ -16,7 +16,12 @@ export type Gate = {
 }
 
 /** One that speaks to the server, in a session of its own or in none. */
-export type Member = { readonly fall: (why: string) => void }
+export type Member = {
+  /** The server is not spoken to until the next attempt. */
+  readonly fall: (why: string) => void
+  /** Asks anew what the server speaks, if that is this one's to find out. */
+  readonly recheck: () => void
+}
 
 /** What all sessions with one server share. `attempt`: the one that is under way while it is not `healthy`. */
 export type Health = {

@@ -88,7 +88,7 @@ export function startHttpUpstream(options: HttpOptions): Upstream {
   const life: Life = {
     options,
     health,
-    member: { fall: (why) => fall(life, why) },
+    member: { fall: (why) => fall(life, why), recheck: () => void recheck(life) },
     state: 'starting',
     link: null,
     connection: null,
@@ -242,7 +242,8 @@ function keeperOf(life: Life, own: () => Link): Keeper {
       life.health.broken = 0
       trust(life.health.gate)
     },
-    outdated: () => void recheck(life),
+    // A session that was made for one era cannot find another; the one that probes can.
+    outdated: () => life.health.members.forEach((one) => one.recheck()),
     renew: (epoch) => renew(life, epoch),
     renewing: () => life.renewing,
     refresh: () => refresh(life),

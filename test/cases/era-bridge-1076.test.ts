@@ -5,7 +5,8 @@ import { test } from 'node:test'
 
 import { httpServer, type Script, type Turn } from '../servers/http-scripted.ts'
 import { startFar, succeeds } from './far.ts'
-import { ERAS, textOf } from './wire.ts'
+import { startGate } from './harness.ts'
+import { SIDES, refusalCode, textOf } from './wire.ts'
 
 const onProbe =
   (act: (turn: Turn) => boolean | void): Script =>
@@ -52,14 +53,14 @@ const cases = (): readonly Case[] => [
   ],
 ]
 
-for (const era of ERAS) {
-  test(`a ${era} client reaches servers that answer the probe in eight ways, each probed for itself`, async (t) => {
+for (const [front, era] of SIDES) {
+  test(`${front}: a ${era} client reaches servers that answer the probe in eight ways, each probed for itself`, async (t) => {
     const all = cases()
     const servers = await Promise.all(
       all.map(([, speaks, act]) => httpServer(t, { era: speaks, script: onProbe(act) })),
     )
     const urls = Object.fromEntries(servers.map(({ url }, at) => [`u${at}`, url]))
-    const gate = await startFar(t, urls, { era })
+    const gate = await startFar(t, urls, { front, era })
     for (const [at, [name, speaks]] of all.entries()) {
       const server = servers[at]
       assert.ok(server !== undefined)
@@ -72,14 +73,48 @@ for (const era of ERAS) {
     }
   })
 
-  test(`a ${era} client reaches a server that came back in another era`, async (t) => {
+  test(`${front}: a ${era} client reaches a server that came back in another era`, async (t) => {
     const server = await httpServer(t, { era: 'legacy' })
-    const gate = await startFar(t, { up: server.url }, { era })
+    const gate = await startFar(t, { up: server.url }, { front, era })
     assert.equal(textOf(await gate.call('echo', { text: 'a' })), 'a')
     await server.close()
     server.era = 'modern'
     await server.listen()
     assert.equal(await succeeds(gate, 'get', 15_000), 'get')
     assert.equal(server.of('tools/call').at(-1)?.headers['mcp-protocol-version'], '2026-07-28')
+  })
+}
+
+/** How long the probe of a server that says nothing may take. */
+const PROBE_MS = 1_500
+
+for (const [front, era] of SIDES) {
+  test(`${front}: a ${era} client reaches servers over stdio that meet the probe with silence, nonsense and an end`, async (t) => {
+    const kinds = ['silent', 'garbage', 'exits', 'picky'] as const
+    const upstreams = Object.fromEntries(
+      kinds.map((kind) => {
+        const probe = kind === 'silent' ? { probe: `${PROBE_MS}ms` } : {}
+        return [kind, { flags: ['--era', kind], more: { share: true, ...probe } }] as const
+      }),
+    )
+    const gate = await startGate(t, { front, era, servers: 'modern', upstreams })
+    for (const kind of kinds) {
+      for (let call = 0; call < 5; call++) {
+        assert.equal(await succeeds(gate, `${kind}__recall`, 15_000), 'nothing')
+      }
+      const trace = gate.trace(kind)
+      const probed = trace.filter(({ method }) => method === 'server/discover')
+      assert.equal(probed.length, 1, kind)
+      assert.ok(
+        trace.some(({ method }) => method === 'initialize'),
+        kind,
+      )
+    }
+    // A server that names only revisions that nobody here speaks is told so, and never initialised.
+    const odd = { future: { flags: ['--era', 'future'], more: { share: true } } }
+    const other = await startGate(t, { front, era, servers: 'modern', upstreams: odd })
+    const refused = await other.call('echo', {})
+    assert.equal(refusalCode(refused), 'upstream_down', JSON.stringify(refused))
+    assert.ok(!other.trace('future').some(({ method }) => method === 'initialize'))
   })
 }

@@ -73,7 +73,9 @@ describe('at once', { concurrency: 3 }, () => {
       test(`${era}: a server that ${name} costs few attempts, calls fail fast, and it is found again`, async (t) => {
         const server = await httpServer(t, { era })
         const well = await httpServer(t, { era })
-        const gate = await startFar(t, { ill: server.url, well: well.url }, { era })
+        const urls = { ill: server.url, well: well.url }
+        // What a server costs is counted for one session; each client's own would cost as much again.
+        const gate = await startFar(t, urls, { front: 'http', era, more: { share: true } })
         assert.equal(textOf(await gate.call('ill__get')), 'get')
         assert.equal(textOf(await gate.call('well__get')), 'get')
         const heal = await illness(server)

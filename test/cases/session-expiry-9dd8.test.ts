@@ -5,17 +5,18 @@ import { test } from 'node:test'
 
 import { httpServer } from '../servers/http-scripted.ts'
 import { startFar } from './far.ts'
-import { ERAS, textOf } from './wire.ts'
+import { SIDES, textOf } from './wire.ts'
 
-for (const era of ERAS) {
-  test(`a ${era} client does not notice that its server forgot every session`, async (t) => {
+for (const [front, era] of SIDES) {
+  test(`${front}: a ${era} client does not notice that its server forgot every session`, async (t) => {
     const server = await httpServer(t, { era: 'legacy' })
     const gate = await startFar(
       t,
       { up: server.url },
-      { era, tools: { 'up/get': { effect: 'read' } } },
+      { front, era, tools: { 'up/get': { effect: 'read' } }, more: { share: true } },
     )
     assert.equal(textOf(await gate.call('get')), 'get')
+    const own = front === 'http' && gate.http.session()
 
     server.sessions.clear()
     const before = server.of('initialize').length
@@ -41,5 +42,6 @@ for (const era of ERAS) {
       .audit()
       .filter(({ name, outcome }) => name === 'put' && outcome === 'unknown')
     assert.equal(outcomes.length, 0)
+    if (front === 'http') assert.equal(gate.http.session(), own, 'the client lost its own session')
   })
 }

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 
 import { httpServer, type Script } from '../servers/http-scripted.ts'
 import { startFar } from './far.ts'
-import { ERAS, PAIRS, refusalCode, textOf } from './wire.ts'
+import { SIDES, WAYS, refusalCode, textOf } from './wire.ts'
 
 const onCall =
   (act: (reply: ServerResponse, answer: string) => void): Script =>
@@ -30,8 +30,8 @@ async function inPieces(
   reply.end()
 }
 
-for (const [era, servers] of PAIRS) {
-  test(`${era} client, ${servers} server: one answer comes of every odd shape of a stream`, async (t) => {
+for (const [front, era, servers] of WAYS) {
+  test(`${front}, ${era} client, ${servers} server: one answer comes of every odd shape of a stream`, async (t) => {
     const server = await httpServer(t, {
       era: servers,
       script: onCall((reply, answer) => {
@@ -55,7 +55,7 @@ for (const [era, servers] of PAIRS) {
         ])
       }),
     })
-    const gate = await startFar(t, { up: server.url }, { era })
+    const gate = await startFar(t, { up: server.url }, { front, era })
     const answer = await gate.call('echo', {})
     assert.equal(textOf(answer), 'naïve 🙂')
     assert.equal(server.of('tools/call').length, 1)
@@ -63,13 +63,13 @@ for (const [era, servers] of PAIRS) {
   })
 }
 
-for (const era of ERAS) {
-  test(`${era}: a last event without its empty line is no answer, and the call ends with an error`, async (t) => {
+for (const [front, era] of SIDES) {
+  test(`${front} ${era}: a last event without its empty line is no answer, and the call ends with an error`, async (t) => {
     const server = await httpServer(t, {
       era,
       script: onCall((reply, answer) => void inPieces(reply, [`data: ${answer}\n`])),
     })
-    const gate = await startFar(t, { up: server.url }, { era })
+    const gate = await startFar(t, { up: server.url }, { front, era })
     const answer = await gate.call('echo', {})
     assert.equal(answer.result?.isError, true)
     assert.equal(refusalCode(answer), 'outcome_unknown')

@@ -6,13 +6,13 @@ import { test } from 'node:test'
 import { httpServer } from '../servers/http-scripted.ts'
 import { startFar } from './far.ts'
 import { LONG } from './harness.ts'
-import { eventually, PAIRS, textOf } from './wire.ts'
+import { eventually, WAYS, textOf } from './wire.ts'
 
 /** The second of the case, or a tenth. */
 const SECOND = LONG ? 1000 : 100
 
-for (const [era, servers] of PAIRS) {
-  test(`${era} client, ${servers} server: each progress is seen before the next is sent`, async (t) => {
+for (const [front, era, servers] of WAYS) {
+  test(`${front}, ${era} client, ${servers} server: each progress is seen before the next is sent`, async (t) => {
     let seen = 0
     const behind: number[] = []
     const server = await httpServer(t, {
@@ -37,7 +37,7 @@ for (const [era, servers] of PAIRS) {
         return true
       },
     })
-    const gate = await startFar(t, { up: server.url }, { era })
+    const gate = await startFar(t, { up: server.url }, { front, era })
     const running = gate.request('tools/call', {
       name: 'echo',
       arguments: {},

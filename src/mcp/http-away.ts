@@ -19,14 +19,19 @@ export const CLOSE: readonly string[] = ['Connection', 'close']
 export function known(gate: Gate, arrival: Arrival): Client | null {
   const client = gate.options.identify(arrival.headers.values.get('authorization'))
   if (typeof client !== 'string') return client
-  const bad = client === 'bad'
-  turnAway(gate, arrival, {
-    status: 401,
-    knock: bad ? 'token_bad' : 'token_missing',
-    message: bad ? 'the token is not valid' : 'send a token: Authorization: Bearer TOKEN',
-  })
+  turnAway(gate, arrival, client === 'bad' ? BAD_TOKEN : NO_TOKEN)
   return null
 }
+
+const BAD_TOKEN = { status: 401, knock: 'token_bad', message: 'the token is not valid' } as const
+const NO_TOKEN = {
+  status: 401,
+  knock: 'token_missing',
+  message: 'send a token: Authorization: Bearer TOKEN',
+} as const
+
+/** True while the client of a request may come; else the request has been answered. */
+export const isKept = (gate: Gate, visit: Visit): boolean => known(gate, visit) !== null
 
 /** Refuses what no new work is taken for. */
 export function unavailable(gate: Gate, { request, response, extra }: Arrival): void {

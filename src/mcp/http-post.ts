@@ -43,6 +43,8 @@ export type Hall = {
   readonly replies: Map<Reply, { readonly sinceMs: number; readonly isLegacy: boolean }>
   /** Refuses as HTTP, counted only. */
   readonly overload: (visit: Visit, what: string) => void
+  /** False once the client of a request may not come any more; then it has been answered. */
+  readonly isKept: (visit: Visit) => boolean
   /** Requests of one client in work, over all its seats. */
   readonly posts: number
 }
@@ -94,7 +96,8 @@ function holding(load: Seat['load']): {
 type Post = Visit & { readonly accepts: Accepts; readonly release: () => void }
 
 function received(hall: Hall, visit: Post, body: Body): void {
-  if (body.kind === 'body') return arrived(hall, visit, body.bytes)
+  // A body may take long, and its client may be revoked before its end.
+  if (body.kind === 'body' && hall.isKept(visit)) return arrived(hall, visit, body.bytes)
   visit.release()
   if (body.kind === 'too_long') return tooLong(hall, visit, body.bytes)
   if (body.kind === 'crowded') hall.overload(visit, 'too much of your messages is held')

@@ -9,6 +9,7 @@ import { recordCounts } from '../gateway.ts'
 import {
   CLOSE,
   health,
+  isKept,
   known,
   overload,
   preflight,
@@ -129,6 +130,7 @@ function gateOf(options: HttpOptions): Gate {
       replies: new Map(),
       posts: MAX_POSTS,
       overload: (one, what) => overload(gate, one, what),
+      isKept: (one) => isKept(gate, one),
     },
   }
   // Counted in `guard`: Node would drop what is beyond its own count without a word.

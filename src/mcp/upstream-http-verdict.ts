@@ -23,6 +23,8 @@ type Reply = Extract<Told, { kind: 'answer' | 'status' }>
 
 const HEADER_MISMATCH = -32_020
 const UNSUPPORTED_VERSION = -32_022
+/** What is said of a session that is not known. Source: the official SDK. */
+const SESSION_UNKNOWN = -32_001
 const METHOD_NOT_FOUND = -32_601
 /** By these HTTP says that the request was turned away for its form. Source: RFC 9110, 15.5; docs/decisions/0084. */
 const UNREAD: ReadonlySet<number> = new Set([405, 411, 413, 414, 415, 417, 421, 426, 431])
@@ -56,14 +58,17 @@ const errorOf = (told: Reply): Extract<Heard, { kind: 'error' }> | null => {
 }
 
 /** 404 by the specification; but a server that has no such method may say that with 404 too, and some say
- *  400 and, without the id of the request, that there is no such session. */
+ *  400 and, without the id of the request, that there is no such session. An error under that id is the word of
+ *  whoever looked at the call, and may be what came of executing it. */
 function isSessionLost(
   status: number,
   error: Extract<Heard, { kind: 'error' }> | null,
   told: Reply,
 ): boolean {
+  const named = /session/i.test(error?.message ?? '')
+  if (told.kind === 'answer') return status === 404 && error?.code === SESSION_UNKNOWN && named
   if (status === 404) return error?.code !== METHOD_NOT_FOUND
-  return status === 400 && told.kind === 'status' && /session/i.test(error?.message ?? '')
+  return status === 400 && named
 }
 
 function isOutdated(sent: Sent, error: Extract<Heard, { kind: 'error' }> | null): boolean {

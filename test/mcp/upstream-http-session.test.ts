@@ -209,3 +209,34 @@ test('several messages in one array are several messages, in the revision that h
   version = '2025-06-18'
   assert.equal((await call(reach(t, server.url), 'put')).kind, 'unknown')
 })
+
+test('an error to the very call is its answer whatever the status, and is not sent again', async (t) => {
+  for (const status of [404, 400, 500]) {
+    const server = await httpServer(t, {
+      era: 'legacy',
+      script({ seen, error }) {
+        if (seen.body['method'] !== 'tools/call') return false
+        error(status, -32002, 'the note was written, its folder was not found')
+        return true
+      },
+    })
+    const attempt = await call(reach(t, server.url), 'put')
+    assert.equal(server.of('tools/call').length, 1, `${status}`)
+    assert.ok(attempt.kind === 'answered' && attempt.answer.kind === 'error', `${status}`)
+  }
+})
+
+test('a lost session may be told under the id of the call', async (t) => {
+  let lost = true
+  const server = await httpServer(t, {
+    era: 'legacy',
+    script({ seen, error }) {
+      if (seen.body['method'] !== 'tools/call' || !lost) return false
+      lost = false
+      error(404, -32001, 'Session not found')
+      return true
+    },
+  })
+  assert.equal(textOf(await call(reach(t, server.url), 'put')), 'put')
+  assert.equal(server.of('initialize').length, 2)
+})

@@ -46,8 +46,10 @@ type State = {
   /** When the last asking began, and until when its answer is believed. */
   askedAt: number
   believedUntil: number
-  /** From an announced change until an asking that began after it has succeeded. */
+  /** From an announced change until an asking that began after it leaves; again when that one fails. */
   stale: boolean
+  /** An asking that such a change caused is under way: what was had before it is not given meanwhile. */
+  renewing: boolean
   /** The server says that it has no such method. */
   absent: boolean
   asking: Promise<Listed> | null
@@ -59,6 +61,8 @@ type State = {
 
 const KINDS: readonly ListKind[] = ['tools', 'prompts', 'resources', 'templates']
 const NOTHING: Listed = { items: [], complete: true }
+/** No announced change makes what was had doubtful. */
+const isSettled = ({ stale, renewing }: State): boolean => !stale && !renewing
 const now = (): number => performance.now()
 
 /** Lists of which nothing is known yet. */
@@ -75,7 +79,7 @@ export function upstreamLists(options: ListOptions): Lists {
       const state = states[kind]
       if (source === null) return { items: state.items, complete: false }
       if (state.absent || !declares(source, kind)) return NOTHING
-      const believed = !state.stale && now() < state.believedUntil
+      const believed = isSettled(state) && now() < state.believedUntil
       return believed
         ? { items: state.items, complete: state.complete }
         : refresh(desk, kind, source)
@@ -84,7 +88,7 @@ export function upstreamLists(options: ListOptions): Lists {
       const state = states.tools
       if (state.absent || !declares(source, 'tools')) return 'absent'
       const until = Math.max(state.believedUntil, state.askedAt + BELIEVED_MS)
-      if (state.stale || now() >= until) return seek(desk, tool, source)
+      if (!isSettled(state) || now() >= until) return seek(desk, tool, source)
       const found = state.names.get(tool)
       if (found !== undefined) return found
       return now() - desk.missedAt < MISSED_MS ? 'absent' : seek(desk, tool, source)
@@ -130,7 +134,9 @@ async function ask({ states, options }: Desk, kind: ListKind, source: Source): P
   state.left = true
   const wasStale = state.stale
   state.stale = false
+  state.renewing = wasStale
   learn(state, await askAll(kind, source, options), { kind, source, wasStale })
+  state.renewing = false
   state.asking = null
   state.left = false
   return { items: state.items, complete: state.complete }
@@ -142,7 +148,7 @@ async function seek(
   source: Source,
 ): Promise<Definition | 'absent' | 'down'> {
   const state = desk.states.tools
-  const wasStale = state.stale
+  const wasStale = !isSettled(state)
   const { complete } = await refresh(desk, 'tools', source)
   const found = state.names.get(tool)
   // After an announced change, what was had before says nothing.
@@ -160,6 +166,7 @@ const unknown = (): State => ({
   askedAt: -BELIEVED_MS,
   believedUntil: 0,
   stale: true,
+  renewing: false,
   absent: false,
   asking: null,
   left: false,

@@ -257,6 +257,45 @@ test('a change that is announced while a list is on its way makes that list old'
   )
 })
 
+test('while a changed list is on its way, nobody is given the one before', async (t) => {
+  const rig = start(t, [config('s', { command: [process.execPath, '-e', SLOW] })])
+  const heard = await announcements(rig)
+  assert.deepEqual(await names(rig), ['v0'])
+  await call(rig, 'v0', {})
+  await until(() => heard.tools === 1)
+  const askers = [names(rig)]
+  const definitions = [rig.definition('s', 'v0')]
+  let over = false
+  void askers[0]?.then(() => (over = true))
+  await until(() => {
+    askers.push(names(rig))
+    definitions.push(rig.definition('s', 'v0'))
+    return over
+  })
+  for (const had of await Promise.all(askers)) assert.deepEqual(had, ['v1'])
+  for (const had of await Promise.all(definitions)) assert.equal(had, 'absent')
+})
+
+/** A server whose every call announces another tool, and whose lists take their time. */
+const SLOW = `
+let version = 0
+const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n')
+require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method } = JSON.parse(line)
+  if (method === 'server/discover') say({ id, error: { code: -32601, message: 'no' } })
+  if (method === 'initialize') {
+    say({ id, result: { protocolVersion: '2025-11-25', capabilities: { tools: { listChanged: true } } } })
+  }
+  if (method === 'tools/call') {
+    version++
+    say({ method: 'notifications/tools/list_changed' })
+    say({ id, result: { content: [] } })
+  }
+  const result = { tools: [{ name: 'v' + version, inputSchema: {} }] }
+  if (method === 'tools/list') setTimeout(() => say({ id, result }), 300)
+})
+`
+
 /** A server whose first list is overtaken by the announcement of the next. */
 const OVERTAKEN = `
 let version = 0

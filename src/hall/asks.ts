@@ -104,10 +104,11 @@ export function answersOf(
   return answers
 }
 
-/** Answers that nobody of us asked for: what their form says they are, where that may be asked of this client.
- *  Others are left out, as any name that a server does not know. */
+/** Answers that nobody of us asked for: what their form says they are, where that may be asked of this client
+ *  with these capabilities. Others are left out, as any name that a server does not know. */
 export function unaskedAnswers(
-  { call, set }: Pick<Page, 'call' | 'set'>,
+  { client, capabilities }: Pick<Page['call'], 'client' | 'capabilities'>,
+  set: Page['set'],
   responses: Responses,
 ): readonly Answered[] {
   const answers: Answered[] = []
@@ -115,8 +116,8 @@ export function unaskedAnswers(
     const method = methodOf(given)
     if (answers.length === MAX_ASKS || method === null) continue
     const ask = { method, params: object({}) }
-    if (admitsAsk(set, call.client, call.capabilities, ask) !== null) continue
-    const response = narrow(set, call.client, ask, given)
+    if (admitsAsk(set, client, capabilities, ask) !== null) continue
+    const response = narrow(set, client, ask, given)
     if (response !== null) answers.push({ place: answers.length + 1, method, key, response })
   }
   return answers

@@ -43,7 +43,7 @@ export function takeUp(call: Call, doors: Doors): Round | null {
   // Every question of ours goes out with a state: without one this is a first round, and what it answers is its
   // server's to know.
   if (call.retry.state === null) {
-    const answers = unaskedAnswers({ call, set: doors.policy() }, call.retry.responses)
+    const answers = unaskedAnswers(call, doors.policy(), call.retry.responses)
     return { ...FIRST, answers }
   }
   const text = doors.store.unseal(PURPOSE, call.retry.state, doors.clock.nowUs())

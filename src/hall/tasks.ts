@@ -12,10 +12,9 @@ import {
   REQUEST_LIMITS,
   writeJson,
 } from '../json.ts'
-import { narrow } from '../policy/asks.ts'
 import type { Closing } from '../ports.ts'
 import type { Reply } from '../refusal.ts'
-import { barred, recordAsks } from './asks.ts'
+import { barred, MAX_ASKS, recordAsks, unaskedAnswers } from './asks.ts'
 import { awaiting, type Ended, outcomeOf, record } from './outcome.ts'
 import { type Answered, type Doors, FIRST, type Round, since, type Visit } from './page.ts'
 import { outward, refused } from './refuse.ts'
@@ -99,24 +98,27 @@ export function taskParams({ params, task }: Call, answers: readonly Answered[])
   return object({ ...named, inputResponses })
 }
 
-/** The answers that a `tasks/update` brings. Which ask each is for is the server's knowledge: one that names
- *  roots is cut as an answer to `roots/list`. Null when one is not of that form. */
-export function updatesOf(call: Call, doors: Doors): Round | null {
-  const given = call.params['inputResponses']
+/** The answers that a `tasks/update` brings. Which ask each is for is the server's knowledge: each is held against
+ *  what its form says it answers. Null when one is no object, or when they are more than a server may ask. */
+export function updatesOf({ client, params }: Call, doors: Doors): Round | null {
+  const given = params['inputResponses']
   if (given === undefined) return FIRST
   if (!isObject(given)) return null
-  const answers: Answered[] = []
-  for (const [at, [key, response]] of Object.entries(given).entries()) {
-    if (!isObject(response)) return null
-    const isRoots = response['roots'] !== undefined
-    const cut = isRoots
-      ? narrow(doors.policy(), call.client, { method: 'roots/list' }, response)
-      : response
-    if (cut === null) return null
-    answers.push({ place: at + 1, method: null, key, response: cut })
-  }
-  return { ...FIRST, answers }
+  const pairs = Object.entries(given).flatMap(([key, one]) =>
+    isObject(one) ? [[key, one] as const] : [],
+  )
+  if (pairs.length < Object.keys(given).length || pairs.length > MAX_ASKS) return null
+  // What was declared when it was asked is not known here; the profile is.
+  const to = { client, capabilities: ASKABLE }
+  const answers = unaskedAnswers(to, doors.policy(), Object.fromEntries(pairs))
+  return { ...FIRST, answers: answers.map((one) => ({ ...one, method: null })) }
 }
+
+const ASKABLE = object({
+  elicitation: object({ form: object({}) }),
+  sampling: object({}),
+  roots: object({}),
+})
 
 /** What a client gets of its task: under its own name, with nothing asked of it that may not be, and with the
  *  operation ended in the ledger when the task is. */

@@ -95,3 +95,38 @@ test("another client's task, a made-up one and one of a tool that is not allowed
   }
   assert.equal(entries().at(-1)?.decision, 'deny')
 })
+
+test('a task that is answered with more than a server may ask is refused, in one record', async (t) => {
+  const { call, entries } = await hall(t, 'modern', { flags: ['--serve', 'tools,tasks'] })
+  const id = String(value(await call('begin', WISH))['taskId'])
+  const from = entries().length
+  const task = { task: id, capabilities: { ...ALL, ...TASKS } }
+  const many = Array.from({ length: 65 }, (_, at) => [`k${at}`, { action: 'decline' }])
+  const reply = await call('', {
+    method: 'tasks/update',
+    ...task,
+    responses: Object.fromEntries(many),
+  })
+  assert.equal(code(reply), 'state_invalid')
+  assert.equal(entries().length, from + 1)
+})
+
+test('a task is answered only with what may be asked of its client', async (t) => {
+  const { call, entries } = await hall(t, 'modern', {
+    granted: '{ elicitation: false, sampling: false, roots: [/proj] }',
+    flags: ['--serve', 'tools,tasks'],
+  })
+  const id = String(value(await call('begin', WISH))['taskId'])
+  const from = entries().length
+  const task = { task: id, capabilities: { ...ALL, ...TASKS } }
+  const responses = {
+    who: { action: 'accept', content: { name: 'ana' } },
+    model: { role: 'assistant', content: { type: 'text', text: 'x' }, model: 'm' },
+    where: { roots: [{ uri: 'file:///proj/a' }, { uri: 'file:///etc' }] },
+  }
+  await call('', { method: 'tasks/update', ...task, responses })
+  const asked = entries()
+    .slice(from)
+    .filter(({ kind }) => kind === 'ask')
+  assert.equal(asked.length, 1)
+})

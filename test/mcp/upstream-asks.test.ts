@@ -358,3 +358,18 @@ for (const era of ['modern', 'legacy'] as const) {
     assert.equal(textOf(done), 'hello ana')
   })
 }
+
+test("what a server still asks of a read that was cancelled is not asked of another client's call", async (t) => {
+  const command = scripted('--era', 'legacy')
+  const rig = start(t, [config('s', { command, share: true })], { principals: 'many' })
+  await call(rig, 'pid', {}, { client: 'bob', capabilities: ALL })
+  const stop = new AbortController()
+  const wish = { ms: 700, method: FORM.method, params: { message: "ana's secret" } }
+  const read = { does: 'read', client: 'ana', capabilities: ALL, signal: stop.signal } as const
+  const cancelled = call(rig, 'ask_after', wish, read)
+  const slow = { ms: 1500, label: 'untouched' }
+  const other = call(rig, 'after', slow, { client: 'bob', capabilities: ALL })
+  setTimeout(() => stop.abort(), 200)
+  assert.equal((await cancelled).kind, 'unknown')
+  assert.equal(textOf(await other), 'untouched')
+})

@@ -161,6 +161,13 @@ export const TOOLS: readonly Tool[] = [
       c.result(structured({ answer })),
     ),
   ),
+  tool('ask_after', { ms: integer, method: string, params: { type: 'object' } }, (c) => {
+    setTimeout(() => {
+      c.ask(String(c.args['method']), c.args['params'] ?? {}, (answer) =>
+        c.result(structured({ answer })),
+      )
+    }, Number(c.args['ms']))
+  }),
   tool(
     'change',
     { tools: { type: 'array' }, hide: { type: 'array' }, times: integer, ms: integer },

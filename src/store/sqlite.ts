@@ -238,14 +238,19 @@ async function closeMutation({ link, owed }: Desk, work: CloseWork): Promise<voi
     await link.ask({ kind: 'close', work }, 'outcome_not_recorded')
   } catch (error) {
     // The caller is told that it is not recorded; when the disk is well again it shall be.
-    if (owed.length < STORE_LIMITS.owed) owed.push(work)
+    owe(owed, work)
     throw error
   }
 }
 
+// What there is no room for becomes unknown when this process ends, as every open send does.
+function owe(owed: CloseWork[], work: CloseWork): void {
+  if (owed.length < STORE_LIMITS.owed) owed.push(work)
+}
+
 function payOwed(link: Link, owed: CloseWork[]): void {
   for (const work of owed.splice(0)) {
-    link.ask({ kind: 'close', work }, 'outcome_not_recorded').catch(() => owed.push(work))
+    link.ask({ kind: 'close', work }, 'outcome_not_recorded').catch(() => owe(owed, work))
   }
 }
 

@@ -24,27 +24,33 @@ export async function listen(stage: Stage, flight: Flight): Promise<Said | null>
   if (wish.tasks && !isDeclared(face.capabilities, TASKS)) {
     return capabilityMissing(stage, flight, object({ extensions: object({ [TASKS]: object({}) }) }))
   }
-  if (!stage.subscriptions.hasRoom(wish.uris.length)) {
-    return tooMany(stage, flight, 'resources or streams')
-  }
-  const honoured = await honour(stage, flight, wish)
+  const opened = stage.subscriptions.hold(wish.uris.length)
+  if (opened === null) return tooMany(stage, flight, 'resources or streams')
   const over = Promise.withResolvers<'client' | 'server'>()
-  const end = stage.subscriptions.listen({
-    uris: honoured.uris,
-    changes: honoured.changes,
-    tell: (params) => notify(stage, flight, 'notifications/resources/updated', params),
-    end: () => over.resolve('server'),
-  })
+  const { told, end } = await begin(stage, flight, { wish, end: () => over.resolve('server') })
+    // Only now: until it is counted itself, another one must not take its room.
+    .finally(opened)
   flight.stop.signal.addEventListener('abort', () => over.resolve('client'))
   if (flight.cancelled || stage.isDraining()) over.resolve('server')
-  else
-    stage.begin(flight, noticeText(ACKNOWLEDGED, named(flight, { notifications: honoured.told })))
+  else stage.begin(flight, noticeText(ACKNOWLEDGED, named(flight, { notifications: told })))
   const by = await over.promise
   end()
   return by === 'client' ? null : said(resultText(request.id, endOf(flight)))
 }
 
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
+
+/** From now on what is honoured of the wish is heard of, until `end` is called. */
+async function begin(
+  stage: Stage,
+  flight: Flight,
+  { wish, end }: { readonly wish: Wish; readonly end: () => void },
+): Promise<{ readonly told: JsonObject; readonly end: () => void }> {
+  const { uris, changes: lists, told } = await honour(stage, flight, wish)
+  const tell = (params: JsonObject): boolean =>
+    notify(stage, flight, 'notifications/resources/updated', params)
+  return { told, end: stage.subscriptions.listen({ uris, changes: lists, tell, end }) }
+}
 
 /** What a client wants to hear of. */
 type Wish = {

@@ -23,6 +23,9 @@ export type Listener = {
 export type Subscriptions = {
   /** True while `more` URIs and one stream more fit. */
   hasRoom(more: number): boolean
+  /** Keeps that room for a stream that is being opened, until the function that it gives is called; null where
+   *  there is none. */
+  hold(more: number): (() => void) | null
   /** A session subscribed: from now on it hears of the URI. */
   add(uri: string, upstream: string): void
   /** A session hears of the URI no more. */
@@ -53,12 +56,25 @@ export function subscriptions(scene: Scene, tell: (params: JsonObject) => void):
   const own = new Map<string, string>()
   const session: Listener = { uris: own, changes: null, tell, end: () => undefined }
   const listeners = new Set<Listener>()
-  const count = (): number => [...listeners].reduce((sum, { uris }) => sum + uris.size, own.size)
+  /** Streams that are being opened, by how many URIs they want. */
+  const opening = new Set<{ readonly uris: number }>()
+  const count = (): number => {
+    const held = [...opening].reduce((sum, { uris }) => sum + uris, own.size)
+    return [...listeners].reduce((sum, { uris }) => sum + uris.size, held)
+  }
+  const hasRoom = (more: number): boolean =>
+    count() + more <= MAX_URIS && listeners.size + opening.size < MAX_LISTENERS
   const release = ({ uris }: Listener): void => {
     for (const [uri, upstream] of uris) undo(upstream, uri)
   }
   return {
-    hasRoom: (more) => count() + more <= MAX_URIS && listeners.size < MAX_LISTENERS,
+    hasRoom,
+    hold(uris) {
+      if (!hasRoom(uris)) return null
+      const one = { uris }
+      opening.add(one)
+      return () => void opening.delete(one)
+    },
     add(uri, upstream) {
       const known = own.get(uri)
       // The server counts each one; the session has it once.

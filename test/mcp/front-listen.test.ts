@@ -219,3 +219,23 @@ test("what a server says in another client's own session is told to nobody else"
   desk.front.logged(log, null)
   assert.equal(desk.heard().length, before + 4)
 })
+
+test('streams and resources that are asked for at the same moment are counted together', async (t) => {
+  const desk = await open(t, { profile })
+  const uris = Array.from({ length: 400 }, (_, n) => `notes://public/${n}`)
+  const posts = Array.from({ length: 4 }, (_, n) => {
+    const post = desk.channel()
+    desk.say(listen(`u${n}`, { resourceSubscriptions: uris }), post)
+    return post
+  })
+  const streams = Array.from({ length: 70 }, (_, n) => {
+    const post = desk.channel()
+    desk.say(listen(`s${n}`, {}), post)
+    return post
+  })
+  const all = [...posts, ...streams]
+  await desk.until('all are told', () => all.every((post) => post.heard().length > 0))
+  const refused = (some: readonly Post[]): number =>
+    some.filter((post) => /too_many_calls/.test(JSON.stringify(post.heard()))).length
+  assert.deepEqual([refused(posts), refused(streams)], [2, 70 - 62])
+})

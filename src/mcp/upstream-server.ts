@@ -264,9 +264,7 @@ async function attempt(self: Self, peers: Peers, wanted: Wanted): Promise<Attemp
   const seat = await peers.take(send, send.signal)
   if ('kind' in seat) return seat
   const { hop } = seat.connection
-  if (method === 'resources/subscribe') {
-    return self.subs.add(send, hop.era, () => fly(self, seat, wanted))
-  }
+  if (method === 'resources/subscribe') return subscribe(self, seat, wanted)
   // A legacy server asks only for URLs before it executes anything: who refused to open one is not asked for
   // it again and again.
   if (hop.era === 'legacy' && retry !== null && !allAccepted(retry.responses)) {
@@ -274,6 +272,17 @@ async function attempt(self: Self, peers: Peers, wanted: Wanted): Promise<Attemp
     return unsent('ask_denied', 'what the server needs first was not accepted')
   }
   return fly(self, seat, wanted)
+}
+
+/** Not every subscription is a request of its own. */
+async function subscribe(self: Self, seat: Seat, wanted: Wanted): Promise<Attempt> {
+  let isSent = false
+  const made = await self.subs.add(wanted.send, seat.connection.hop.era, () => {
+    isSent = true
+    return fly(self, seat, wanted)
+  })
+  if (!isSent) seat.leave()
+  return made
 }
 
 /** Sends the call on its way; the seat is left when it is over. */

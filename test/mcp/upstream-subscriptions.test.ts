@@ -245,6 +245,19 @@ test('a process of a client that nobody uses any more ends, one that waits for c
   await until(() => linesOf(`/proc/${ana}/status`).length === 0)
 })
 
+test('a subscription too many does not keep the process of its client', async (t) => {
+  const starts = fresh('starts')
+  const command = scripted('--era', 'legacy', '--starts', starts)
+  const rig = start(t, [config('s', { command })], { principals: 'many', peerIdleMs: 300 })
+  const uris = Array.from({ length: 1000 }, (_, n) => `notes://${n}`)
+  await Promise.all(uris.map((uri) => subscribe(rig, uri, 'ana')))
+  const more = await subscribe(rig, 'notes://more', 'ana')
+  assert.equal(more.kind === 'unsent' && more.code, 'too_many_calls')
+  const [, ana = 0] = linesOf(starts).map((line) => Number(line.split(' ')[0]))
+  for (const uri of uris) rig.release('s', uri, 'ana')
+  await until(() => linesOf(`/proc/${ana}/status`).length === 0)
+})
+
 test('a client whose own process changed its tools is shown them, and nobody else is', async (t) => {
   const command = scripted('--era', 'legacy')
   const rig = start(t, [config('s', { command })], { principals: 'many' })

@@ -11,7 +11,7 @@ import { durationOf } from '../policy/limits.ts'
 import { faultLine } from '../policy/position.ts'
 import type { ClientRow } from '../ports.ts'
 import { addClientIn, hasLedger, openReader, revokeClientIn } from '../store/reader.ts'
-import { openSqlite } from '../store/sqlite.ts'
+import { openLedger } from './compose.ts'
 import type { Io } from './io.ts'
 import { lookup, readBeside, readSource, stateDir, stateFor } from './place.ts'
 import { visible } from './record.ts'
@@ -167,15 +167,7 @@ async function ensureLedger({ dir, config }: Where, io: Io): Promise<void> {
     throw new Fault('usage', `there is no ledger in ${dir}; name the configuration: --config FILE`)
   }
   const say = (line: string): void => io.err(`eclusa: ${line}`)
-  const store = await openSqlite({
-    dir,
-    create: config.state.create,
-    policy: { digest: config.policy.digest, text: config.policy.text },
-    limits: config.limits,
-    minFreeBytes: config.minFreeBytes,
-    say,
-    onFatal: (fault) => say(fault.message),
-  })
+  const store = await openLedger(config, dir, say)
   await store.stop()
 }
 

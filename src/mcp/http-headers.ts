@@ -5,7 +5,7 @@ import { isExact, isObject, type Json, type JsonObject, object } from '../json.t
 import type { Hop } from './channel.ts'
 import { LEGACY_VERSIONS, metaOf, MODERN_VERSION, PROTOCOL } from './era.ts'
 import { RPC } from './message.ts'
-import { type Mirror, mirrorsIn } from './mirrors.ts'
+import { type Mirror, mirrorsIn, NAMED } from './mirrors.ts'
 
 /** The headers of one request by their names in lower case. `repeated`: names that stood more than once;
  *  their values are joined with a comma. */
@@ -124,16 +124,6 @@ export const unsupported = (asked: string): Told => ({
 
 /** Characters of a version that are said again. */
 const MAX_ECHO = 64
-
-/** Where the body holds what `Mcp-Name` mirrors. */
-const NAMED: ReadonlyMap<string, string> = new Map([
-  ['tools/call', 'name'],
-  ['prompts/get', 'name'],
-  ['resources/read', 'uri'],
-  ['tasks/get', 'taskId'],
-  ['tasks/update', 'taskId'],
-  ['tasks/cancel', 'taskId'],
-])
 
 function nameProblem(headers: Headers, method: string, params: JsonObject | null): Told | null {
   const field = NAMED.get(method)

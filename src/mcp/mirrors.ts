@@ -1,4 +1,4 @@
-// Which arguments of a tool its annotations have mirrored in headers. No I/O.
+// What headers mirror of the body of a request. No I/O.
 
 import { isObject, type Json, type JsonObject } from '../json.ts'
 
@@ -9,8 +9,17 @@ export type Mirror = { readonly header: string; readonly path: readonly string[]
  *  headers could not follow it: no client may use such a tool over HTTP, and `mirrors` holds the others. */
 export type Mirrors = { readonly mirrors: readonly Mirror[]; readonly problem: string | null }
 
-const PARAM = 'Mcp-Param-'
+/** The member of `params` that `Mcp-Name` mirrors, by method. Source: MCP 2026-07-28, Streamable HTTP. */
+export const NAMED: ReadonlyMap<string, string> = new Map([
+  ['tools/call', 'name'],
+  ['prompts/get', 'name'],
+  ['resources/read', 'uri'],
+  ['tasks/get', 'taskId'],
+  ['tasks/update', 'taskId'],
+  ['tasks/cancel', 'taskId'],
+])
 
+const PARAM = 'Mcp-Param-'
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const PRIMITIVE: ReadonlySet<Json | undefined> = new Set(['string', 'integer', 'boolean'])
 /** Properties that a header may mirror, and the depth to which they are looked for. */

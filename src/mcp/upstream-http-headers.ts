@@ -2,22 +2,12 @@
 
 import { isExact, type Json, type JsonObject, member } from '../json.ts'
 import { PROTOCOL } from './era.ts'
-import type { Mirror } from './mirrors.ts'
+import { type Mirror, NAMED } from './mirrors.ts'
 
 /** Headers by name, as they are written. */
 export type HeaderSet = Readonly<Record<string, string>>
 
 const VERSION = `${PROTOCOL}protocolVersion`
-
-/** What `Mcp-Name` mirrors, by method. Source: MCP 2026-07-28, Streamable HTTP. */
-const NAMED: ReadonlyMap<string, string> = new Map([
-  ['tools/call', 'name'],
-  ['prompts/get', 'name'],
-  ['resources/read', 'uri'],
-  ['tasks/get', 'taskId'],
-  ['tasks/update', 'taskId'],
-  ['tasks/cancel', 'taskId'],
-])
 
 /** The revision that a body names in its envelope; null for a legacy one. */
 export function versionIn(params: JsonObject): string | null {

@@ -13,7 +13,7 @@ import type { Floodgate } from './upstream-flood.ts'
 import { answerOf, type Heard, idOf } from './upstream-heard.ts'
 import type { HeaderSet } from './upstream-http-headers.ts'
 import type { Site } from './upstream-http-site.ts'
-import { answerByItems } from './upstream-items.ts'
+import { answerByItems, OF_ONE_PLACE } from './upstream-items.ts'
 
 /** What all messages to one server share. `own`: the configured headers. `counts` are of messages that were
  *  dropped. */
@@ -79,16 +79,6 @@ function readRefused(
   }
   return { kind: 'refused', why: `its answer is not admissible JSON (${problem})` }
 }
-
-/** Problems that a single value has; the others are those of a whole text. */
-const OF_ONE_PLACE: ReadonlySet<JsonProblem> = new Set([
-  'surrogate',
-  'duplicate_key',
-  'proto_key',
-  'number_range',
-  'too_deep',
-  'too_many_keys',
-])
 
 function take(
   ground: Ground,

@@ -5,9 +5,20 @@ import {
   type Json,
   type JsonLimits,
   type JsonObject,
+  type JsonProblem,
   object,
   parseText,
 } from '../json.ts'
+
+/** Problems that a single item may have; the others are those of a whole text. */
+export const OF_ONE_PLACE: ReadonlySet<JsonProblem> = new Set([
+  'surrogate',
+  'duplicate_key',
+  'proto_key',
+  'number_range',
+  'too_deep',
+  'too_many_keys',
+])
 
 /** The answer in this text, every item of a list in its result admitted for itself: null stands in the place
  *  of one that was not. Null as a whole when more than single items is wrong with the text. Takes time

@@ -10,7 +10,7 @@ import { type Shelf, shelf } from './shelf.ts'
 import { type Candidate, only } from './upstream-correlate.ts'
 import { type Floodgate, floodgate } from './upstream-flood.ts'
 import { answerOf, type Heard, idOf } from './upstream-heard.ts'
-import { answerByItems } from './upstream-items.ts'
+import { answerByItems, OF_ONE_PLACE } from './upstream-items.ts'
 
 /** What is answered to a request of a server. */
 export type AskReply =
@@ -225,16 +225,6 @@ function readRefused(talk: Talk, line: Buffer, problem: JsonProblem): void {
   }
   refuse(talk, edges, `its answer is not admissible JSON (${problem})`)
 }
-
-/** Problems that a single value has; the others are those of a whole text. */
-const OF_ONE_PLACE: ReadonlySet<JsonProblem> = new Set([
-  'surrogate',
-  'duplicate_key',
-  'proto_key',
-  'number_range',
-  'too_deep',
-  'too_many_keys',
-])
 
 /** One message; `text` is the source of its result. */
 function take(talk: Talk, value: Json, text: string | null): void {

@@ -25,16 +25,20 @@ const MAIN = join(ROOT, 'src/cli/main.ts')
 const FIXTURE = join(ROOT, 'test/servers/fixture.ts')
 const START_MS = 20_000
 
-/** Starts a program whose first line that matches is its URL; the program ends with the test. */
+/** Starts a program that says its URL, or a part of it, as the group of a pattern; it ends with the test. */
 export async function program(
   t: Ender,
   args: readonly string[],
-  options: { readonly pattern: RegExp; readonly cwd?: string },
+  options: { readonly pattern: RegExp; readonly env?: Readonly<Record<string, string>> },
 ): Promise<{ readonly url: string; readonly child: ChildProcess; readonly said: () => string }> {
   const child = spawn(process.execPath, [...args], {
-    cwd: options.cwd ?? ROOT,
+    cwd: ROOT,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: process.env['HOME'] ?? '',
+      ...options.env,
+    },
   })
   const gone = new Promise<void>((end) => child.once('close', () => end()))
   t.after(async () => {

@@ -7,7 +7,8 @@ import type { Deed } from './asker.ts'
 
 type Json = Record<string, unknown>
 
-/** A server of the comparison. `fresh` makes the folder as it is before the first deed. */
+/** A server of the comparison. `fresh` makes the folder as it is before the first deed. `listens`: it is reached
+ *  over HTTP, and this matches what it says when it can be. */
 export type Subject = {
   readonly name: string
   readonly command: (dir: string) => readonly string[]
@@ -15,6 +16,7 @@ export type Subject = {
   readonly fresh: (dir: string) => void
   readonly deeds: (dir: string) => readonly Deed[]
   readonly resources: readonly string[]
+  readonly listens?: RegExp
 }
 
 const MODULES = resolve(import.meta.dirname, '../../node_modules')
@@ -92,6 +94,13 @@ const everything: Subject = {
     { method: 'resources/read', params: { uri: 'demo://resource/dynamic/text/7' } },
     { method: 'resources/read', params: { uri: 'demo://resource/dynamic/text/nonsense' } },
   ],
+}
+
+const everythingOverHttp: Subject = {
+  ...everything,
+  name: 'server-everything over HTTP',
+  command: () => node('@modelcontextprotocol/server-everything/dist/index.js', 'streamableHttp'),
+  listens: /listening on port (\d+)/,
 }
 
 const filesystem: Subject = {
@@ -184,4 +193,10 @@ const playwright: Subject = {
 }
 
 /** The servers that are compared. */
-export const SUBJECTS: readonly Subject[] = [everything, filesystem, memory, playwright]
+export const SUBJECTS: readonly Subject[] = [
+  everything,
+  everythingOverHttp,
+  filesystem,
+  memory,
+  playwright,
+]

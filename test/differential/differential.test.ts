@@ -1,12 +1,21 @@
 // Servers that others wrote answer through Eclusa as they answer directly, call by call.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
-import { configFile, serve, stdioCommand, type Wish } from '../conformance/gateway.ts'
+import {
+  configFile,
+  type Ender,
+  program,
+  serve,
+  stdioCommand,
+  type Wish,
+} from '../conformance/gateway.ts'
 import { asker, type Brought, type Deed, type Place } from './asker.ts'
 import { type Subject, SUBJECTS } from './deeds.ts'
 
@@ -68,6 +77,23 @@ function compare(subject: Subject, dir: string, all: Record<string, readonly Bro
   }
 }
 
+/** Starts a server that listens on the port that it is given. */
+async function listening(t: Ender, command: readonly string[], pattern: RegExp): Promise<string> {
+  const port = await freePort()
+  const [, ...args] = command
+  const { url } = await program(t, args, { pattern, env: { PORT: String(port) } })
+  return `http://127.0.0.1:${url}/mcp`
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
 const toolNames = (brought: Brought | undefined): readonly string[] =>
   ((brought?.result?.['tools'] ?? []) as readonly { readonly name: string }[]).map(
     ({ name }) => name,
@@ -84,10 +110,14 @@ for (const subject of SUBJECTS) {
       subject.fresh(dir)
       return session(place, deeds)
     }
-    const direct = await by({ kind: 'program', command, env })
+    const far = subject.listens === undefined ? null : await listening(t, command, subject.listens)
+    const direct = await by(
+      far === null ? { kind: 'program', command, env } : { kind: 'http', url: far, era: 'legacy' },
+    )
     const tools = toolNames(direct[0])
     assert.ok(tools.length > 0, 'it lists no tools')
-    const wish: Wish = { upstream: { command, env }, tools, resources: subject.resources }
+    const upstream = far === null ? { command, env } : { url: far }
+    const wish: Wish = { upstream, tools, resources: subject.resources }
     subject.fresh(dir)
     const url = await serve(t, wish)
     const all = {

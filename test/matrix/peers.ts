@@ -1,5 +1,7 @@
 // Clients on the official SDK, new and old, behind one face: what a leg of the matrix does with them.
 
+import assert from 'node:assert/strict'
+
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
@@ -23,7 +25,6 @@ export type CallOptions = {
 
 /** What a test does as a client. Results are as the SDK gives them. */
 export type Peer = {
-  readonly version: () => string | undefined
   readonly tools: () => Promise<readonly string[]>
   readonly call: (
     name: string,
@@ -60,8 +61,8 @@ async function modernPeer(front: Front): Promise<Peer> {
       ? new StreamableHTTPClientTransport(new URL(front.url))
       : new StdioClientTransport(programOf(front.command)),
   )
+  assert.equal(client.getNegotiatedProtocolVersion(), '2026-07-28')
   return {
-    version: () => client.getNegotiatedProtocolVersion(),
     tools: async () => (await client.listTools()).tools.map(({ name }) => name),
     call: (name, args = {}, options = {}) => client.callTool({ name, arguments: args }, options),
     read: (uri) => client.readResource({ uri }),
@@ -83,7 +84,6 @@ async function legacyPeer(front: Front): Promise<Peer> {
     front.kind === 'http' ? new OldHttp(new URL(front.url)) : new OldStdio(programOf(front.command))
   await client.connect(transport)
   return {
-    version: () => (transport as { protocolVersion?: string }).protocolVersion,
     tools: async () => (await client.listTools()).tools.map(({ name }) => name),
     call: async (name, args = {}, options = {}) =>
       (await client.callTool({ name, arguments: args }, undefined, options)) as Result,

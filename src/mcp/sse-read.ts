@@ -151,11 +151,7 @@ function field(state: State, whole: Buffer): void {
   const name = colon < 0 ? whole : whole.subarray(0, colon)
   const skip = colon >= 0 && whole[colon + 1] === SPACE ? 2 : 1
   const value = colon < 0 ? NOTHING : whole.subarray(colon + skip)
-  if (name.equals(DATA)) {
-    state.data.push(value)
-    state.dataBytes += value.length + 1
-    return
-  }
+  if (name.equals(DATA)) return add(state, value)
   switch (name.toString('latin1')) {
     case 'event':
       state.event = value.toString('utf8')
@@ -170,6 +166,12 @@ function field(state: State, whole: Buffer): void {
     }
     default:
   }
+}
+
+function add(state: State, value: Buffer): void {
+  // A line keeps the whole chunk in memory in which it came, and most of that may be something else.
+  state.data.push(state.data.length === 0 ? value : Buffer.from(value))
+  state.dataBytes += value.length + 1
 }
 
 function dispatch(state: State): void {

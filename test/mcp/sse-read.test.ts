@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import v8 from 'node:v8'
+import vm from 'node:vm'
 
 import fc from 'fast-check'
 
@@ -104,4 +106,18 @@ test('reading takes time linear in the bytes', () => {
   time(line)
   const [lf, cr] = [time(line), time(Buffer.from(line.toString().replaceAll('\n', '\r')))]
   assert.ok(cr < 8 * lf + 50 && lf < 8 * cr + 50, `${lf} ${cr}`)
+})
+
+test('an event that does not end keeps its lines, not all that came between them', () => {
+  v8.setFlagsFromString('--expose-gc')
+  const collect = vm.runInNewContext('gc') as () => void
+  const reader = sseReader(1_000_000, { event: () => {}, retry: () => {}, tooLong: () => {} })
+  const chunk = Buffer.from(`data: x\n:${'-'.repeat(65_000)}\n`)
+  collect()
+  const before = process.memoryUsage().arrayBuffers
+  for (let at = 0; at < 1_000; at++) reader.push(Buffer.concat([chunk]))
+  collect()
+  const grown = process.memoryUsage().arrayBuffers - before
+  reader.push(Buffer.from('\n'))
+  assert.ok(grown < 8_000_000, `${grown} bytes`)
 })

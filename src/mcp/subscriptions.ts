@@ -56,25 +56,13 @@ export function subscriptions(scene: Scene, tell: (params: JsonObject) => void):
   const own = new Map<string, string>()
   const session: Listener = { uris: own, changes: null, tell, end: () => undefined }
   const listeners = new Set<Listener>()
-  /** Streams that are being opened, by how many URIs they want. */
-  const opening = new Set<{ readonly uris: number }>()
-  const count = (): number => {
-    const held = [...opening].reduce((sum, { uris }) => sum + uris, own.size)
-    return [...listeners].reduce((sum, { uris }) => sum + uris.size, held)
-  }
-  const hasRoom = (more: number): boolean =>
-    count() + more <= MAX_URIS && listeners.size + opening.size < MAX_LISTENERS
+  const { hasRoom, hold } = roomFor(own, listeners)
   const release = ({ uris }: Listener): void => {
     for (const [uri, upstream] of uris) undo(upstream, uri)
   }
   return {
     hasRoom,
-    hold(uris) {
-      if (!hasRoom(uris)) return null
-      const one = { uris }
-      opening.add(one)
-      return () => void opening.delete(one)
-    },
+    hold,
     add(uri, upstream) {
       const known = own.get(uri)
       // The server counts each one; the session has it once.
@@ -112,6 +100,30 @@ export function subscriptions(scene: Scene, tell: (params: JsonObject) => void):
       for (const listener of [session, ...listeners]) release(listener)
       own.clear()
       listeners.clear()
+    },
+  }
+}
+
+/** The room beside those who hear already. */
+function roomFor(
+  own: ReadonlyMap<string, string>,
+  listeners: ReadonlySet<Listener>,
+): Pick<Subscriptions, 'hasRoom' | 'hold'> {
+  /** Streams that are being opened, by how many URIs they want. */
+  const opening = new Set<{ readonly uris: number }>()
+  const count = (): number => {
+    const held = [...opening].reduce((sum, { uris }) => sum + uris, own.size)
+    return [...listeners].reduce((sum, { uris }) => sum + uris.size, held)
+  }
+  const hasRoom = (more: number): boolean =>
+    count() + more <= MAX_URIS && listeners.size + opening.size < MAX_LISTENERS
+  return {
+    hasRoom,
+    hold(uris) {
+      if (!hasRoom(uris)) return null
+      const one = { uris }
+      opening.add(one)
+      return () => void opening.delete(one)
     },
   }
 }

@@ -154,12 +154,15 @@ test('edge 18: a retry has the state byte for byte under a new id, and a paralle
   const desk = await asked(t)
   const { result } = await desk.modern('tools/call', inquire('s'), ABLE)
   const state = String(result?.['requestState'])
-  for (const requestState of [`${state} `, state.toUpperCase(), undefined]) {
+  for (const requestState of [`${state} `, state.toUpperCase()]) {
     const marks = { ...inquire('s'), ...answers, requestState }
     assert.equal((await desk.modern('tools/call', marks, ABLE)).error?.code, -32602)
   }
   const beside = await desk.modern('tools/call', call('echo', { text: 'x' }), ABLE)
   assert.equal(textOf(beside), 'x')
+  // Without the state it is another call, which carries nothing of this one.
+  const first = await desk.modern('tools/call', { ...inquire('s'), ...answers }, ABLE)
+  assert.match(JSON.stringify(first.result?.['structuredContent']), /"state":null/)
   const retried = { ...inquire('s'), ...answers, requestState: state }
   const done = await desk.modern('tools/call', retried, ABLE)
   assert.match(JSON.stringify(done.result?.['structuredContent']), /"state":"s"/)

@@ -104,7 +104,7 @@ function assertWhole(entry: Entry, front: Front): void {
   assert.ok(Math.abs(entry.ts / 1_000 - Date.now()) < 600_000, what)
   assert.deepEqual(
     [entry.client, entry.profile, entry.identity],
-    ['agent', 'agent', front === 'http' ? 'anonymous' : 'declared'],
+    front === 'http' ? ['anonymous:agent', 'agent', 'anonymous'] : ['agent', 'agent', 'declared'],
     what,
   )
   assert.equal(entry.transport, front, what)

@@ -18,9 +18,10 @@ async function assertHidden(gate: Gate, names: readonly string[]): Promise<void>
     const records = callsOf(gate, name)
     assert.equal(records.length, 1, `${records.length} records of ${name}`)
     const [record] = records
+    assert.match(record?.client ?? '', /^(anonymous:)?agent$/)
     assert.deepEqual(
-      [record?.client, record?.profile, record?.decision, record?.outcome, record?.code],
-      ['agent', 'agent', 'deny', 'not_executed', 'tool_denied'],
+      [record?.profile, record?.decision, record?.outcome, record?.code],
+      ['agent', 'deny', 'not_executed', 'tool_denied'],
     )
     assert.equal(record?.rule, '/profiles/agent/allow')
     assert.match(record?.args_digest ?? '', /^[0-9a-f]{64}$/)

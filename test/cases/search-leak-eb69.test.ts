@@ -5,7 +5,7 @@ import { test } from 'node:test'
 
 import { type Gate, LONG, startGate } from './harness.ts'
 import { callsOf, plainTool, received, serving } from './menu.ts'
-import { ERAS, request } from './wire.ts'
+import { SIDES, request } from './wire.ts'
 
 /** Calls of each name. */
 const ROUNDS = LONG ? 200 : 60
@@ -33,10 +33,10 @@ async function refusal(gate: Gate, name: string): Promise<{ readonly ms: number;
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 
-for (const era of ERAS) {
-  test(`${era}: hidden and unknown names get one answer, in one time`, async (t) => {
+for (const [front, era] of SIDES) {
+  test(`${front} ${era}: hidden and unknown names get one answer, in one time`, async (t) => {
     const names = [...HIDDEN, ...UNKNOWN]
-    const gate = await startGate(t, { era, upstreams: { up }, allow })
+    const gate = await startGate(t, { front, era, upstreams: { up }, allow })
     await gate.request('tools/list')
     const before = received(gate).length
     const times = new Map<string, number[]>(names.map((name) => [name, []]))
@@ -57,8 +57,8 @@ for (const era of ERAS) {
     for (const name of names) assert.equal(callsOf(gate, name).length, ROUNDS)
   })
 
-  test(`${era}: no list, completion or refusal suggests a hidden name`, async (t) => {
-    const gate = await startGate(t, { era, upstreams: { up }, allow })
+  test(`${front} ${era}: no list, completion or refusal suggests a hidden name`, async (t) => {
+    const gate = await startGate(t, { front, era, upstreams: { up }, allow })
     const begun = gate.incoming.lines.length
     await gate.request('tools/list')
     for (const name of ['get_A', 'geta', 'get', 'wip', 'secret']) await gate.call(name)
@@ -73,9 +73,9 @@ for (const era of ERAS) {
     for (const name of HIDDEN) assert.ok(!said.includes(name), name)
   })
 
-  test(`${era}: with a deny list too they are told alike, and the log tells them apart`, async (t) => {
+  test(`${front} ${era}: with a deny list too they are told alike, and the log tells them apart`, async (t) => {
     const profile = { allow: ['up/get_a', 'up/*'], deny: ['up/wipe'] }
-    const gate = await startGate(t, { era, upstreams: { up }, profile })
+    const gate = await startGate(t, { front, era, upstreams: { up }, profile })
     await gate.request('tools/list')
     const texts = new Set<string>()
     for (const name of ['wipe', 'nope']) texts.add((await refusal(gate, name)).text)
@@ -92,5 +92,3 @@ for (const era of ERAS) {
     assert.ok(received(gate, 'tools/list').length - before <= most)
   })
 }
-
-test('over HTTP', { todo: 'part 2' })

@@ -97,7 +97,8 @@ function wishOf(args: string[]): { readonly path: string; readonly port: number 
   return { path: values.config, port }
 }
 
-/** The client that everybody without a token is, or null. */
+/** The client that everybody without a token is, or null. Its name is none that a client with a token can have:
+ *  keys, and the processes and sessions of servers, belong to names. */
 function anonymousOf({ serving, policy }: Config): Client | null {
   const { anonymous } = serving
   if (anonymous === null) return null
@@ -107,7 +108,8 @@ function anonymousOf({ serving, policy }: Config): Client | null {
       `anonymous: ${anonymous} asks for a token (token: required); choose another profile`,
     )
   }
-  return { name: anonymous, profile: anonymous, identity: 'anonymous', attributes: {} }
+  const name = `anonymous:${anonymous}`
+  return { name, profile: anonymous, identity: 'anonymous', attributes: {} }
 }
 
 const startLine = ({ serving, policy }: Config, { url }: HttpServer, dir: string): string =>

@@ -177,6 +177,34 @@ test('an address that is in use, or cannot be had, is exit 2 and a sentence', as
   assert.equal((await exits(file, '--port', 'x'))[0], 2)
 })
 
+test('whoever sends no token is never taken for a client that bears the name of the profile', async (t) => {
+  const one = await served(t, {
+    anonymous: 'agent',
+    upstreams: { up: { command: [process.execPath, SERVER, '--era', 'legacy'] } },
+    tools: { 'up/mutate': { effect: 'write', key: { at: '/request_id' } } },
+    profiles: { agent: { allow: ['up/mutate', 'up/pid'] } },
+  })
+  const state = join(one.dir, '.eclusa')
+  const token = cli('client', 'add', 'agent', '--profile', 'agent', '--state', state)
+  const mine = { Authorization: `Bearer ${token}` }
+  await eventually(
+    'it is known',
+    async () => (await ask(one.url, 'tools/list', {}, mine)).status === 200,
+  )
+  const write = { name: 'mutate', arguments: { request_id: 'key-00000001', text: 'x' } }
+  const pid = { name: 'pid', arguments: {} }
+  const told: string[] = []
+  for (const headers of [mine, {}]) {
+    await (await ask(one.url, 'tools/call', write, headers)).text()
+    told.push(
+      /"pid":\d+/.exec(await (await ask(one.url, 'tools/call', pid, headers)).text())?.[0] ?? '',
+    )
+  }
+  assert.ok(told[0] !== '' && told[1] !== '' && told[0] !== told[1], told.join())
+  const audit = readFileSync(join(state, 'audit.jsonl'), 'utf8')
+  assert.doesNotMatch(audit, /"outcome":"replay"/)
+})
+
 test('a profile that asks for a token cannot be anonymous', async (t) => {
   const { file } = folder(t, {
     anonymous: 'agent',

@@ -91,6 +91,8 @@ describe('then at once', { concurrency: 4 }, () => {
       // Whatever is opened from now on gets a number from 3 on, which is too high.
       limitFiles(gate.pid, 3)
       await gate.call('crash', { when: 'before' })
+      // Without descriptors no connection can be made, so the one that is there is waited for.
+      if (front === 'http') await eventually('a free connection', gate.http.isConnected)
       const failed = await gate.call('echo', { text: 'no descriptors' })
       assert.equal(refusalCode(failed), 'upstream_down')
       limitFiles(gate.pid, 4_096)

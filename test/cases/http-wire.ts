@@ -43,6 +43,8 @@ export type HttpWire = Wire & {
   ) => Promise<{ readonly status: number; readonly close: () => void }>
   /** From now on no answer is read. */
   readonly deafen: () => void
+  /** Whether the next request needs no new connection. */
+  readonly isConnected: () => boolean
   /** Cuts every connection at once. */
   readonly vanish: () => void
 }
@@ -108,6 +110,7 @@ export function httpWire(client: HttpClient): HttpWire {
     exchange: (one) => exchange(desk, one),
     listen: (headers) => listen(desk, headers),
     deafen: () => void (desk.isDeaf = true),
+    isConnected: () => Object.values(desk.agent.freeSockets).some((all) => all?.length),
     vanish: () => desk.agent.destroy(),
   }
 }

@@ -68,7 +68,7 @@ const DISTURBANCES: Readonly<Record<string, Disturbance>> = {
         await sleep(20)
       }),
     ),
-  'a server that sends a gigabyte': (t, gate, token) =>
+  'a server that sends a gigabyte, once a second': (t, gate, token) =>
     Promise.resolve(
       again(async () => {
         const socket = await dialled(t, gate)
@@ -78,7 +78,7 @@ const DISTURBANCES: Readonly<Record<string, Disturbance>> = {
           socket.once('close', resolve)
         })
         socket.destroy()
-        await sleep(20)
+        await sleep(1_000)
       }),
     ),
 }
@@ -95,7 +95,7 @@ test('neighbours', async (t) => {
     allow: ['up/echo', 'up/dump', 'far/put'],
     tools: { 'up/echo': { effect: 'read' }, 'up/dump': { effect: 'read' } },
   })
-  const token = addClient(gate, 'neighbour')
+  const token = await addClient(gate, 'neighbour')
   await timed(gate)
   const [, , only = ''] = process.argv
   for (const [name, disturb] of Object.entries(DISTURBANCES)) {

@@ -5,6 +5,7 @@ import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { mint } from '../../src/identity/tokens.ts'
 import { addClientIn } from '../../src/store/reader.ts'
@@ -48,14 +49,17 @@ export function dialled(t: TestContext, gate: Gate): Promise<Socket> {
   })
 }
 
-/** Adds a client of the one profile; its token. */
-export function addClient(gate: Gate, name: string): string {
+/** Adds a client of the one profile; its token, once the gateway knows it. */
+export async function addClient(gate: Gate, name: string): Promise<string> {
   const { token, digest } = mint()
   const rest = { person: false, attributes: {}, limit: null, expiresUs: null }
   assert.equal(
     addClientIn(join(gate.folder, 'state'), { name, profile: 'agent', digest, ...rest }),
     'added',
   )
+  const headers = { authorization: `Bearer ${token}` }
+  const body = JSON.stringify(request('modern', 1, 'server/discover'))
+  while ((await gate.http.exchange({ headers, body })).status === 401) await sleep(100)
   return token
 }
 

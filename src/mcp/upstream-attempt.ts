@@ -147,13 +147,9 @@ function waiterOf(flight: Flight): Waiter {
     client: flight.client,
     waits: () => flight.listener === null,
   }
-  if (!mayAsk(flight)) return waiter
+  if (flight.line.hop.era === 'modern' || !mayBeAsked(flight.method)) return waiter
   return { ...waiter, asked: (ask, answer) => asked(flight, { ask, answer }) }
 }
-
-/** Only a legacy server asks by requests of its own. */
-const mayAsk = ({ line, method }: Flight): boolean =>
-  line.hop.era === 'legacy' && mayBeAsked(method)
 
 /** Somebody waits for the call from now on. */
 function listen(
@@ -254,9 +250,8 @@ function cancelled(flight: Flight): void {
   if (stopServer(flight, 'cancelled') === 'unsent') {
     finish(flight, unsent('cancelled', 'it was cancelled'))
   } else if (flight.ticket.does === 'read') {
-    // A server that may ask still can: were the call forgotten, it would pass for a question of another one.
-    if (mayAsk(flight)) flight.exchange?.abandon()
-    else flight.exchange?.forget()
+    // The server may still speak of it: were the call forgotten, that would pass for words of another one.
+    flight.exchange?.abandon()
     finish(flight, unknown('cancelled', 'it was cancelled'))
   }
 }

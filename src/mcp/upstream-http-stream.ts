@@ -147,7 +147,6 @@ function* candidates(
   for (const one of flights) {
     const { waiter, cancelled } = one
     if (one.state !== 'out' || one.epoch !== epoch || waiter[of] === undefined) continue
-    if (cancelled && of === 'log') continue
     yield { of: one, client: waiter.client ?? null, waits: cancelled || waiter.waits?.() === true }
   }
 }

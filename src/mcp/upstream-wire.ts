@@ -88,8 +88,8 @@ const MAX_PENDING = 10_000
 const MAX_ABANDONED = 1000
 /** Requests of the server that wait for an answer. */
 const MAX_ASKS = 64
-/** For so long a call that was cancelled may still be the one that asks. */
-const CANCELLED_ASKS_MS = 30_000
+/** For so long a call that was cancelled may still be the one that speaks. */
+const CANCELLED_SPEAKS_MS = 30_000
 const METHOD_NOT_FOUND = -32601
 const INTERNAL = -32603
 const SUBSCRIPTION = `${PROTOCOL}subscriptionId`
@@ -339,13 +339,12 @@ function answerAsk(talk: Talk, { id, method, params }: Asking): void {
 
 const SEVERAL = 'several calls are in flight, and nothing says which one asks'
 
-/** The waiter of the one request that is so. */
-/** The requests that this may be about. One that was just cancelled may still be the one that asks. */
+/** The requests that this may be about. One that was just cancelled may still be the one that speaks. */
 function* candidates(pending: Talk['pending'], of: 'asked' | 'log'): Iterable<Candidate<Waiter>> {
   for (const { waiter, cancelledAt } of pending.values()) {
     if (waiter[of] === undefined) continue
-    const isLate = cancelledAt !== null && performance.now() - cancelledAt > CANCELLED_ASKS_MS
-    if (isLate || (cancelledAt !== null && of === 'log')) continue
+    const isLate = cancelledAt !== null && performance.now() - cancelledAt > CANCELLED_SPEAKS_MS
+    if (isLate) continue
     const waits = cancelledAt !== null || waiter.waits?.() === true
     yield { of: waiter, client: waiter.client ?? null, waits }
   }

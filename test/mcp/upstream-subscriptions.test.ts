@@ -177,6 +177,23 @@ test("with many clients a log message of nobody is told to nobody, but that of o
   }
 })
 
+for (const does of ['read', 'write'] as const) {
+  test(`what a server still logs of a ${does} that was cancelled is not told to another client`, async (t) => {
+    const command = scripted('--era', 'modern')
+    const rig = start(t, [config('s', { command })], { principals: 'many' })
+    await call(rig, 'pid', {}, { client: 'bob' })
+    const stop = new AbortController()
+    const wish = { ms: 500, data: 'of ana' }
+    void call(rig, 'log_after', wish, { does, client: 'ana', signal: stop.signal })
+    const heard: unknown[] = []
+    const watch = { log: (params: unknown) => void heard.push(params) }
+    const other = call(rig, 'after', { ms: 1000, label: 'x' }, { client: 'bob', watch })
+    setTimeout(() => stop.abort(), 150)
+    await other
+    assert.deepEqual(heard, [])
+  })
+}
+
 test('a tool that can only be called as a task is driven here, and answers like any other', async (t) => {
   const trace = fresh('trace')
   const flags = ['--serve', 'tools,tasks', '--trace', trace]

@@ -150,6 +150,9 @@ export const TOOLS: readonly Tool[] = [
     for (const one of c.args['entries'] as Json[]) c.send(message(one['level'], one['data']))
     c.result(text('done'))
   }),
+  tool('log_after', { ms: integer, data: string }, (c) => {
+    setTimeout(() => c.send(message('info', c.args['data'])), Number(c.args['ms']))
+  }),
   tool('fail', { message: string }, (c) =>
     c.result({ ...text(String(c.args['message'])), isError: true }),
   ),

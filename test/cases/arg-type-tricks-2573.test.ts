@@ -73,6 +73,8 @@ const amounts = (gate: Gate): readonly (string | undefined)[] =>
 
 for (const [front, era] of SIDES) {
   for (const [form, setup] of Object.entries(FORMS)) {
+    // Which of the two forms it is makes no difference to the transport: over HTTP one is enough.
+    if (front === 'http' && form === 'contract') continue
     test(`${front} ${era}, ${form}: only values of the right type and size pass, as they were written`, async (t) => {
       const gate = await startGate(t, { front, era, upstreams: { up }, allow, ...setup })
       for (const amount of GOOD) {

@@ -6,7 +6,10 @@ import { test } from 'node:test'
 import { startGate } from './harness.ts'
 import { WAYS, textOf } from './wire.ts'
 
-for (const [front, era, servers] of WAYS) {
+// How one era is bridged to the other makes no difference to the transport.
+const SOME = WAYS.filter(([front, era, servers]) => front === 'stdio' || era === servers)
+
+for (const [front, era, servers] of SOME) {
   const pair = `${front}, ${era} client, ${servers} server`
   for (const token of ['tok-1', 7]) {
     test(`${pair}: progress under ${typeof token} tokens grows and ends with the answer`, async (t) => {

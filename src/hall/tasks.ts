@@ -197,7 +197,8 @@ const ASKS: readonly Ask['method'][] = [
   'roots/list',
 ]
 
-/** The asks in a task, or null when one of them is none. */
+/** The asks in a task, or null when one of them is none: with an id it would be a request that somebody could
+ *  answer past us. */
 function asksOf(value: Json | undefined): readonly Ask[] | null {
   if (value === undefined) return []
   if (!isObject(value)) return null
@@ -206,6 +207,7 @@ function asksOf(value: Json | undefined): readonly Ask[] | null {
     const method = ASKS.find((known) => known === member(one, 'method'))
     const params = member(one, 'params') ?? object({})
     if (method === undefined || !isObject(params)) return null
+    if (member(one, 'id') !== undefined || member(one, 'jsonrpc') !== undefined) return null
     asks.push({ method, params })
   }
   return asks

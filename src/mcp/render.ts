@@ -186,13 +186,33 @@ function dress(face: Face, method: Method, answer: Result): string {
     : forLegacy(answer, { value, text, version: face.version })
 }
 
-/** The result of a task lies one level down and passes like the result that it is. */
+/** The result of a task lies one level down, as what it asks and its error do, and passes like what it is. */
 function withoutNested(value: JsonObject, method: Method): JsonObject {
-  const { result } = value
-  if (method !== 'tasks/get' || !isObject(result)) return value
-  const clean = withoutOurs(result)
-  return clean === result ? value : object({ ...value, result: clean })
+  if (method !== 'tasks/get') return value
+  const { result, error, inputRequests: asks } = value
+  const data = member(error, 'data')
+  const clean = {
+    result: isObject(result) ? withoutOurs(result) : result,
+    error: isObject(error) && isObject(data) ? withData(error, withoutNames(data, isOurs)) : error,
+    inputRequests: isObject(asks) ? cleanAsks(asks) : asks,
+  }
+  const isSame = clean.result === result && clean.error === error && asks === undefined
+  return isSame ? value : object({ ...value, ...clean })
 }
+
+const withData = (error: JsonObject, data: JsonObject): JsonObject =>
+  data === error['data'] ? error : object({ ...error, data })
+
+const cleanAsks = (asks: JsonObject): JsonObject =>
+  object(
+    Object.fromEntries(
+      Object.entries(asks).map(([key, ask]) => {
+        const params = member(ask, 'params')
+        const isClean = !isObject(ask) || !isObject(params)
+        return [key, isClean ? ask : object({ ...ask, params: cleanNotice(params) })]
+      }),
+    ),
+  )
 
 const isOneLine = (text: string | null): boolean =>
   text !== null && !text.includes('\n') && !text.includes('\r')

@@ -11,7 +11,7 @@
 //   subscribed()               {uris} that are subscribed to, {listens} filters of open subscriptions
 //   capabilities()             what the client declared, {initialized, request}
 //   for_the_able()             legacy: only listed for who has roots
-//   begin(id)                  modern: a task of the extension
+//   begin(id, told)            modern: a task of the extension; tasks/get says `told` of it, where it is given
 //   laborious(ms)              legacy: can only be called as a task; its result comes after ms
 //   tasks_seen()               {cancelled} ids of tasks that were cancelled
 
@@ -39,6 +39,7 @@ let urlWasOpened = false
 const uris = new Set<string>()
 const cancelled: string[] = []
 const results = new Map<string, { due: number; value: Json }>()
+const told = new Map<string, Json>()
 
 /** Methods beside those of scripted.ts. */
 export const ASK_METHODS: Record<
@@ -80,6 +81,7 @@ export const ASK_METHODS: Record<
       lastUpdatedAt: '2026-11-30T00:00:00Z',
       ttlMs: null,
       result: text(`result of ${String(params['taskId'])}`),
+      ...told.get(String(params['taskId'])),
     }),
   'tasks/update': (_id, _params, reply) => reply.result({}),
 }
@@ -208,15 +210,16 @@ export const askTools = (desk: Desk): readonly Tool[] => [
     )
   }),
   tool('for_the_able', {}, (c) => c.result(text('able'))),
-  tool('begin', { id: string }, (c) =>
+  tool('begin', { id: string, told: { type: 'object' } }, (c) => {
+    if (c.args['told'] !== undefined) told.set(String(c.args['id']), c.args['told'] as Json)
     c.result({
       resultType: 'task',
       taskId: String(c.args['id']),
       status: 'working',
       ttlMs: null,
       ...timesOf(),
-    }),
-  ),
+    })
+  }),
   withExecution(tool('laborious', { ms: integer }, laborious)),
   tool('tasks_seen', {}, (c) => c.result(structured({ cancelled }))),
 ]

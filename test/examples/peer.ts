@@ -179,7 +179,7 @@ export function onMessages(stream: Readable, hear: (message: Message) => void): 
 }
 
 /** Resolves when `holds` does; fails after `withinMs`. */
-export async function until(what: string, holds: () => boolean, withinMs = 10_000): Promise<void> {
+export async function until(what: string, holds: () => boolean, withinMs = 60_000): Promise<void> {
   const deadline = Date.now() + withinMs
   while (!holds()) {
     if (Date.now() > deadline) throw new Error(`not within ${withinMs} ms: ${what}`)

@@ -181,6 +181,6 @@ const RANGES_4 = (
 ).split(' ')
 /** All of 64:ff9b::/96, 2002::/16 and 2001::/32 wrap IPv4 addresses that nobody checks behind a translator. */
 const RANGES_6 = (
-  '::/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20 5f00::/16 ' +
+  '::/96 ::ffff:0:0:0/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20 5f00::/16 ' +
   'fc00::/7 fe80::/10 fec0::/10 ff00::/8'
 ).split(' ')

@@ -106,7 +106,7 @@ export function unreadable(gate: Gate, error: NodeJS.ErrnoException, socket: Dup
   const isPlain = socket instanceof Socket && socket.writable && error.code !== 'ECONNRESET'
   gate.flood.knock('unreadable', socket instanceof Socket ? socket.remoteAddress : undefined)
   // Words of ours must not land inside an answer that is on its way, nor before one that is due.
-  if (!isPlain || !isQuiet(gate.inWork.get(socket) ?? new Set())) {
+  if (!isPlain || !isQuiet(gate.inWork.get(socket) ?? [])) {
     socket.destroy()
     return
   }
@@ -114,9 +114,9 @@ export function unreadable(gate: Gate, error: NodeJS.ErrnoException, socket: Dup
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
 }
 
-function isQuiet(open: ReadonlySet<ServerResponse>): boolean {
+function isQuiet(open: readonly ServerResponse[]): boolean {
   const [first] = open
-  return first === undefined || (open.size === 1 && !first.headersSent)
+  return first === undefined || (open.length === 1 && !first.headersSent)
 }
 
 const STATUS_LINES: ReadonlyMap<string, string> = new Map([

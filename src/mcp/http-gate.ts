@@ -77,7 +77,7 @@ export type Gate = {
   readonly flood: Flood
   readonly hall: Hall
   /** Answers of one connection that have not left yet. */
-  readonly inWork: WeakMap<Socket, Set<ServerResponse>>
+  readonly inWork: WeakMap<Socket, ServerResponse[]>
   posts: Doorposts
   draining: boolean
 }

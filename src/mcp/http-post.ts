@@ -20,6 +20,7 @@ import {
 import { plainCarrier, type Reply, replyTo } from './http-reply.ts'
 import { type Seat, type Seats, type Session, whenReady } from './http-seat.ts'
 import { type Line, readLine } from './message.ts'
+import type { Shelf } from './shelf.ts'
 import { type EventLine, eventLine, type Load, MAX_UNREAD } from './sse-write.ts'
 import type { Told } from './stage.ts'
 
@@ -39,8 +40,12 @@ export type Hall = {
   readonly json: JsonLimits
   readonly nowMs: () => number
   readonly say: (line: string) => void
-  /** Replies in work: those that stay silent become streams. */
-  readonly replies: Map<Reply, { readonly sinceMs: number; readonly isLegacy: boolean }>
+  /** Replies in work, by `nextNumber`: those that stay silent become streams. */
+  readonly replies: Shelf<
+    number,
+    { readonly reply: Reply; readonly sinceMs: number; readonly isLegacy: boolean }
+  >
+  readonly nextNumber: () => number
   /** Refuses as HTTP, counted only. */
   readonly overload: (visit: Visit, what: string) => void
   /** False once the client of a request may not come any more; then it has been answered. */
@@ -215,6 +220,7 @@ function take(hall: Hall, visit: Post, taken: Taken): void {
 function replyFor(hall: Hall, visit: Post, { seat, session, read }: Taken): Reply {
   const { response, accepts, extra, release } = visit
   const { load } = seat
+  const number = hall.nextNumber()
   seat.posts++
   seat.lastMs = hall.nowMs()
   const gone = (): void => seat.front.gone(reply)
@@ -235,14 +241,14 @@ function replyFor(hall: Hall, visit: Post, { seat, session, read }: Taken): Repl
     },
     lost: gone,
     over() {
-      hall.replies.delete(reply)
+      hall.replies.delete(number)
       release()
       seat.posts--
       seat.lastMs = hall.nowMs()
       if (session !== null && session.front.session() === null) hall.seats.end(session)
     },
   })
-  hall.replies.set(reply, { sinceMs: hall.nowMs(), isLegacy: session !== null })
+  hall.replies.set(number, { reply, sinceMs: hall.nowMs(), isLegacy: session !== null })
   return reply
 }
 

@@ -33,6 +33,7 @@ import { invalidRequest, readHeaders } from './http-headers.ts'
 import { post, refuse, type Visit } from './http-post.ts'
 import { turnDown } from './http-reply.ts'
 import { seats } from './http-seat.ts'
+import { shelf } from './shelf.ts'
 
 /** A server that listens. */
 export type HttpServer = {
@@ -113,6 +114,7 @@ function gateOf(options: HttpOptions): Gate {
     nowMs,
   })
   const { requestBytes: bytes, depth, keys, nodes } = limits
+  let last = 0
   const gate: Gate = {
     options,
     times,
@@ -127,7 +129,8 @@ function gateOf(options: HttpOptions): Gate {
       json: { bytes, depth, keys, nodes },
       nowMs,
       say,
-      replies: new Map(),
+      replies: shelf(),
+      nextNumber: () => ++last,
       posts: MAX_POSTS,
       overload: (one, what) => overload(gate, one, what),
       isKept: (one) => isKept(gate, one),
@@ -206,14 +209,16 @@ function visit(gate: Gate, request: IncomingMessage, response: ServerResponse): 
 
 // Requests that wait behind another on one connection are held in memory, and a client could send any number.
 function countSocket({ inWork }: Gate, socket: Socket, response: ServerResponse): boolean {
-  const open = inWork.get(socket) ?? new Set()
-  if (open.size >= MAX_PIPELINED) {
+  const held = inWork.get(socket)
+  const open = held ?? []
+  if (open.length >= MAX_PIPELINED) {
     socket.destroy()
     return false
   }
-  open.add(response)
-  inWork.set(socket, open)
-  response.once('close', () => open.delete(response))
+  open.push(response)
+  // Nothing of a request goes into a map that every request changes: decision 0047.
+  if (held === undefined) inWork.set(socket, open)
+  response.once('close', () => void open.splice(open.indexOf(response), 1))
   return true
 }
 
@@ -262,7 +267,7 @@ function sweep(gate: Gate): void {
   const { hall, times, seats: all } = gate
   const now = hall.nowMs()
   all.sweep(now)
-  for (const [reply, { sinceMs, isLegacy }] of hall.replies) {
+  for (const { reply, sinceMs, isLegacy } of hall.replies.values()) {
     const patience = isLegacy ? times.legacyStream : times.modernStream
     if (now - sinceMs >= patience) reply.becomeStream()
     reply.keepAlive(now, times.silent)

@@ -133,10 +133,13 @@ for (const [front, era] of SIDES) {
       const found = gate.messages().filter(({ id }) => id === null)
       return found.length >= TOKENS.length + 2 && found
     })
+    // A number that no reader can hold is JSON, so it is no parse error. Over HTTP each answer comes when it
+    // is recorded, in any order.
+    const codes = refused.map(({ error }) => error?.code)
+    const expected = [...TOKENS.map(() => -32700), -32600, -32600]
     assert.deepEqual(
-      refused.map(({ error }) => error?.code),
-      // A number that no reader can hold is JSON, so it is no parse error.
-      [...TOKENS.map(() => -32700), -32600, -32600],
+      front === 'http' ? codes.sort() : codes,
+      front === 'http' ? expected.sort() : expected,
     )
     for (const given of ['{"amount":1,"account":"A1"}', [], null, 5, true]) {
       const answer = await gate.request('tools/call', { name: 'pay', arguments: given })

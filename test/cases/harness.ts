@@ -163,7 +163,7 @@ export async function greet(
 
 function plainEnvironment(): Record<string, string> {
   const kept: Record<string, string> = {}
-  for (const name of ['PATH', 'HOME', 'TMPDIR']) {
+  for (const name of ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE']) {
     const value = process.env[name]
     if (value !== undefined) kept[name] = value
   }

@@ -41,7 +41,12 @@ export function shell(t: TestContext): Shell {
   chmodSync(program, 0o700)
   mkdirSync(join(folder, 'work'))
   const cwd = join(folder, 'work')
-  const env = { PATH: `${bin}:${process.env['PATH']}`, HOME: folder }
+  const compiled = process.env['NODE_COMPILE_CACHE']
+  const env = {
+    PATH: `${bin}:${process.env['PATH']}`,
+    HOME: folder,
+    ...(compiled === undefined ? {} : { NODE_COMPILE_CACHE: compiled }),
+  }
   return {
     folder: cwd,
     short: join(folder, '.local/state/eclusa'),

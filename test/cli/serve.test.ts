@@ -39,7 +39,12 @@ function folder(t: TestContext, more: object): { readonly dir: string; readonly 
   return { dir, file }
 }
 
-const env = (): NodeJS.ProcessEnv => ({ PATH: process.env['PATH'] })
+const env = (): NodeJS.ProcessEnv => ({
+  PATH: process.env['PATH'],
+  ...(process.env['NODE_COMPILE_CACHE'] === undefined
+    ? {}
+    : { NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] }),
+})
 
 const started = (file: string, ...args: readonly string[]): ChildProcess =>
   spawn(process.execPath, [MAIN, 'serve', '--config', file, ...args], {

@@ -32,7 +32,8 @@ async function traced(place: Place, call: string, inject: string): Promise<Run> 
     ],
     {
       cwd: place.dir,
-      env: { ...process.env, LEDGER_DIR: place.ledger },
+      // The compile cache writes too, and is not what is tested.
+      env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1', LEDGER_DIR: place.ledger },
       stdio: ['pipe', 'pipe', 'ignore'],
     },
   )

@@ -186,7 +186,6 @@ test('a state is good for the very call of its own client, once its round is ope
     { ...answer, requestState: `${state.slice(0, -2)}AA` },
     { ...answer, requestState: 'of the server' },
     { ...answer, requestState: '' },
-    { ...answer },
     { inputResponses: { who: { action: 'maybe' } }, requestState: state },
     { inputResponses: [], requestState: state },
     { inputResponses: { who: 'x' }, requestState: state },

@@ -52,7 +52,10 @@ async function traced(
   const child = spawn(
     STRACE,
     [...args, ...what, process.execPath, join(import.meta.dirname, 'child.ts'), dir],
-    { stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, ECLUSA_SCRIPT: SCRIPT } },
+    {
+      stdio: ['ignore', 'pipe', 'ignore'],
+      env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1', ECLUSA_SCRIPT: SCRIPT },
+    },
   )
   let out = ''
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
@@ -132,7 +135,7 @@ test('nothing is acknowledged while a write of the log is not synced', { skip },
   const child = [process.execPath, join(import.meta.dirname, 'child.ts'), join(outside, 'state')]
   const run = spawnSync(STRACE, [...args, ...child], {
     encoding: 'utf8',
-    env: { ...process.env, ECLUSA_SCRIPT: SCRIPT },
+    env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1', ECLUSA_SCRIPT: SCRIPT },
   })
   assert.equal(run.status, 0, run.stderr)
   const syncing = new Set<string>()
@@ -214,7 +217,7 @@ test('a write that the kernel cuts short is noticed by its count', async (t) => 
   const child = join(import.meta.dirname, 'child.ts')
   const { stdout, status } = spawnSync('sh', ['-c', limited, process.execPath, child, dir], {
     encoding: 'utf8',
-    env: { ...process.env, ECLUSA_SCRIPT: 'append after' },
+    env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1', ECLUSA_SCRIPT: 'append after' },
   })
   assert.match(stdout, /^refused state_refused .*\(EFBIG\)/)
   assert.equal(status, 73)

@@ -1,7 +1,7 @@
 // Servers with tools of the test's own making, and what the log and their side say of each call.
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import type { Entry } from '../../src/ledger/entry.ts'
@@ -22,8 +22,9 @@ export const plainTool = (name: string, text?: string): { definition: Bag; resul
 
 /** The lines that an upstream received, byte for byte, oldest first; of one method when it is given. */
 export function received(gate: Gate, method?: string, upstream = 'up'): readonly string[] {
-  const all = readFileSync(join(gate.folder, `${upstream}.trace`), 'utf8').split('\n')
-  const lines = all.slice(0, -1)
+  const trace = join(gate.folder, `${upstream}.trace`)
+  // The first line makes the file: a server that has only just begun has received nothing.
+  const lines = existsSync(trace) ? readFileSync(trace, 'utf8').split('\n').slice(0, -1) : []
   return method === undefined ? lines : lines.filter((line) => methodOf(line) === method)
 }
 

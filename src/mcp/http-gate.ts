@@ -80,6 +80,8 @@ export type Gate = {
   readonly inWork: WeakMap<Socket, ServerResponse[]>
   posts: Doorposts
   draining: boolean
+  /** What is still in work is given up. */
+  abandoned: boolean
 }
 
 /** One request before its client is known. `extra`: headers that every answer to it bears, in pairs. */

@@ -48,6 +48,8 @@ export type Hall = {
   readonly nextNumber: () => number
   /** Refuses as HTTP, counted only. */
   readonly overload: (visit: Visit, what: string) => void
+  /** True when the server ends without waiting any longer. */
+  readonly isAbandoned: () => boolean
   /** False once the client of a request may not come any more; then it has been answered. */
   readonly isKept: (visit: Visit) => boolean
   /** Requests of one client in work, over all its seats. */
@@ -231,6 +233,8 @@ function replyFor(hall: Hall, visit: Post, { seat, session, read }: Taken): Repl
     headers: () => [...sessionHeader(session), ...extra],
     status: null,
     empty: isUnanswered(read) ? 400 : 202,
+    // A session's client may have cancelled its request, and then nothing is owed.
+    owes: () => isAsking(read) && (session === null || hall.isAbandoned() || !hall.isKept(visit)),
     batch: read.kind === 'batch',
     load,
     stream: () => {
@@ -278,6 +282,8 @@ const sessionHeader = (session: Session | null): readonly string[] =>
 const isUnanswered = (read: Line): boolean =>
   (read.kind === 'malformed' && !read.told) || (read.kind === 'notification' && isCall(read.method))
 
+const isAsking = (read: Line): boolean => read.kind === 'request' || read.kind === 'batch'
+
 const idOf = (read: Line): Known =>
   read.kind === 'request'
     ? { id: read.id, method: read.method }
@@ -302,6 +308,7 @@ export function refuse(
     headers: () => (status === 405 ? ['Allow', 'POST', ...extra] : extra),
     status,
     empty: 400,
+    owes: () => false,
     batch: false,
     load: seat.load,
     stream: () => NOTHING,

@@ -26,6 +26,9 @@ export type ReplyOptions = {
   readonly status: number | null
   /** The status when nothing is said. */
   readonly empty: 202 | 400
+  /** Asked when all is over: true where a client still waits for a response that will never come. Then the
+   *  connection is cut: a clean end would be read as nothing being owed, and waited on. */
+  readonly owes: () => boolean
   /** Several requests came in this POST. */
   readonly batch: boolean
   readonly load: Load
@@ -50,6 +53,7 @@ export function replyTo(options: ReplyOptions): Reply {
   let carrier: Carrier | null = null
   let state: 'waiting' | 'streaming' | 'lost' | 'answered' = 'waiting'
   let isOver = false
+  let isAnswered = false
   const held: Held[] = []
   const answer = (status: number, text: string | null): void => {
     state = 'answered'
@@ -70,6 +74,7 @@ export function replyTo(options: ReplyOptions): Reply {
 
   return {
     write(message, { weight, status }: How) {
+      isAnswered ||= weight === 'response'
       if (state === 'streaming') return carrier?.write(message, weight) ?? false
       if (state !== 'waiting') return false
       const given = options.status ?? status
@@ -82,7 +87,11 @@ export function replyTo(options: ReplyOptions): Reply {
     done() {
       if (isOver) return
       isOver = true
-      if (state === 'streaming') carrier?.end()
+      if (!isAnswered && state !== 'lost' && options.owes()) {
+        state = 'lost'
+        // Whoever may not come any more has been told so meanwhile.
+        if (!response.writableEnded) response.destroy()
+      } else if (state === 'streaming') carrier?.end()
       else if (state === 'waiting' && held.length > 0) answerAll(held, answer)
       else if (state === 'waiting') answer(options.empty, null)
       options.over()

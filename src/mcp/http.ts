@@ -91,7 +91,10 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       await Promise.all(all.fronts().map((one) => one.drain()))
       await gate.flood.flush()
     },
-    abandon: () => all.fronts().forEach((one) => one.abandon()),
+    abandon() {
+      gate.abandoned = true
+      for (const one of all.fronts()) one.abandon()
+    },
     close: () => close(gate, timer),
   }
 }
@@ -124,6 +127,7 @@ function gateOf(options: HttpOptions): Gate {
     posts: { hosts: new Set(), origins: new Set(), own: new Set() },
     inWork: new WeakMap(),
     draining: false,
+    abandoned: false,
     hall: {
       seats: all,
       json: { bytes, depth, keys, nodes },
@@ -133,6 +137,7 @@ function gateOf(options: HttpOptions): Gate {
       nextNumber: () => ++last,
       posts: MAX_POSTS,
       overload: (one, what) => overload(gate, one, what),
+      isAbandoned: () => gate.abandoned,
       isKept: (one) => isKept(gate, one),
     },
   }

@@ -60,3 +60,18 @@ test('a request whose client is revoked before its body is whole gets nothing', 
   }
   assert.equal((await one.modern('tools/list', {}, one.as('rui'))).status, 200)
 })
+
+test('a call of a client that is revoked meanwhile is refused, not left to wait', async (t) => {
+  const one = await house(t, {
+    profile: { allow: ['up/hang'] },
+    clients: { ana: 'agent' },
+  })
+  const call = one.modern('tools/call', { name: 'hang', arguments: {} }, one.as('ana')).then(
+    ({ status }) => status,
+    () => 'cut',
+  )
+  await eventually('it is sent', () => one.audit().some(({ kind }) => kind === 'intent'))
+  one.revoke('ana')
+  const came = await call
+  assert.ok(came === 401 || came === 'cut', String(came))
+})

@@ -126,8 +126,9 @@ export async function shown(visit: Visit, attempt: Ended): Promise<Reply> {
   const { page } = visit
   const { call, doors } = page
   const answer = attempt.kind === 'answered' ? attempt.answer : null
-  if (answer?.kind !== 'result' || call.task === null) return outward(page, attempt)
   const { task } = call
+  if (answer?.kind === 'error' && task !== null) await forget(visit, task, answer.code)
+  if (answer?.kind !== 'result' || task === null) return outward(page, attempt)
   const asks = asksOf(answer.value['inputRequests'])
   if (asks === null) return outward(page, ODD)
   if (asks.length > 0) {
@@ -143,6 +144,18 @@ export async function shown(visit: Visit, attempt: Ended): Promise<Reply> {
   const value = object({ ...answer.value, taskId })
   return { kind: 'answered', answer: { ...answer, value, text: null }, replayed: false }
 }
+
+// A server that does not know its task any more will never tell how it ended: then nobody knows, and a repeat of
+// the key must not be told that it works on.
+async function forget(visit: Visit, { operation, does }: Task, code: number): Promise<void> {
+  const { call, doors } = visit.page
+  if (call.method !== 'tasks/get' || code !== UNKNOWN_TASK || does === 'read') return
+  const lost = settling(visit, { answer: null, does })
+  await doors.store.settle(operation, { ...lost, code: 'outcome_unknown' })
+}
+
+/** MCP 2026-07-28, tasks extension: an unknown task is an error of the params. */
+const UNKNOWN_TASK = -32602
 
 const ODD: Ended = { kind: 'unknown', code: 'answer_refused', why: 'odd asks', late: null }
 

@@ -50,6 +50,17 @@ test('a task bears a name of its own, waits in the ledger, and ends with its res
   assert.equal(entries().length, count + 1, 'a second look settles nothing')
 })
 
+test('a task that its server has forgotten is not told to work on, and never sent again', async (t) => {
+  const { call, entries } = await hall(t, 'modern', { flags: ['--serve', 'tools,tasks'] })
+  const wish = { ...WISH, args: { ...WISH.args, told: { forgotten: true } } }
+  const id = String(value(await call('begin', wish))['taskId'])
+  const from = entries().length
+  const got = await call('', { method: 'tasks/get', task: id, capabilities: TASKS })
+  assert.equal(got.kind === 'answered' && got.answer.kind, 'error')
+  assert.deepEqual(told(entries(), from), ['call failed 1', 'outcome unknown outcome_unknown 1'])
+  assert.equal(code(await call('begin', wish)), 'outcome_unknown')
+})
+
 test('the name of a task is in no record', async (t) => {
   const { call, entries } = await hall(t, 'modern', { flags: ['--serve', 'tools,tasks'] })
   const id = String(value(await call('begin', WISH))['taskId'])

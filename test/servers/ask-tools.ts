@@ -11,7 +11,8 @@
 //   subscribed()               {uris} that are subscribed to, {listens} filters of open subscriptions
 //   capabilities()             what the client declared, {initialized, request}
 //   for_the_able()             legacy: only listed for who has roots
-//   begin(id, told)            modern: a task of the extension; tasks/get says `told` of it, where it is given
+//   begin(id, told)            modern: a task of the extension; tasks/get says `told` of it, where it is given;
+//                              forgotten: true is no longer known
 //   laborious(ms)              legacy: can only be called as a task; its result comes after ms
 //   tasks_seen()               {cancelled} ids of tasks that were cancelled
 
@@ -73,7 +74,9 @@ export const ASK_METHODS: Record<
     cancelled.push(String(params['taskId']))
     reply.result({})
   },
-  'tasks/get': (_id, params, reply) =>
+  'tasks/get'(_id, params, reply) {
+    const more = told.get(String(params['taskId']))
+    if (more?.['forgotten'] === true) return reply.error(-32602, 'no such task')
     reply.result({
       taskId: params['taskId'],
       status: 'completed',
@@ -81,8 +84,9 @@ export const ASK_METHODS: Record<
       lastUpdatedAt: '2026-11-30T00:00:00Z',
       ttlMs: null,
       result: text(`result of ${String(params['taskId'])}`),
-      ...told.get(String(params['taskId'])),
-    }),
+      ...more,
+    })
+  },
   'tasks/update': (_id, _params, reply) => reply.result({}),
 }
 

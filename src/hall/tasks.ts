@@ -127,8 +127,11 @@ export async function shown(visit: Visit, attempt: Ended): Promise<Reply> {
   const { call, doors } = page
   const answer = attempt.kind === 'answered' ? attempt.answer : null
   const { task } = call
-  if (answer?.kind === 'error' && task !== null) await forget(visit, task, answer.code)
-  if (answer?.kind !== 'result' || task === null) return outward(page, attempt)
+  if (answer === null || task === null) return outward(page, attempt)
+  if (answer.kind === 'error') {
+    await forget(visit, task, answer.code)
+    return outward(page, attempt)
+  }
   const asks = asksOf(answer.value['inputRequests'])
   if (asks === null) return outward(page, ODD)
   if (asks.length > 0) {

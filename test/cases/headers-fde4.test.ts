@@ -23,7 +23,6 @@ test('a header that contradicts the body is 400 and -32020, recorded, and nothin
     upstreams: { up },
     allow: ['up/read_file'],
   })
-  const before = received(gate).length
   const begun = gate.audit().length
   const lies: readonly (readonly [Headers, string])[] = [
     [{ 'mcp-name': 'read_file' }, call('wipe')],
@@ -55,7 +54,7 @@ test('a header that contradicts the body is 400 and -32020, recorded, and nothin
       what,
     )
   }
-  assert.equal(received(gate).length, before)
+  assert.deepEqual(received(gate, 'tools/call'), [])
   // What is decided is the body: its headers are right, and it is still denied.
   const denied = await gate.call('wipe')
   assert.equal(denied.error?.message, 'tool denied: wipe')

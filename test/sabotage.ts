@@ -31,8 +31,8 @@ const SABOTAGES: readonly Sabotage[] = [
   {
     name: 'forward what the client sent, not what was decided',
     file: 'src/gateway.ts',
-    find: ': { arguments: decision.args }',
-    put: ': { arguments: call.args }',
+    find: '  const { args } = decision\n',
+    put: "  const args = (params['arguments'] ?? decision.args) as JsonObject\n",
     test: 'test/gateway.test.ts',
     red: 'what was decided is what is sent',
   },
@@ -71,8 +71,8 @@ const SABOTAGES: readonly Sabotage[] = [
   {
     name: 'record after the answer',
     file: 'src/gateway.ts',
-    find: '  await record(page, opened.ticket',
-    put: '  void record(page, opened.ticket',
+    find: '  await record(visit, attempt)\n  return visit.page',
+    put: '  void record(visit, attempt)\n  return visit.page',
     test: 'test/gateway.test.ts',
     red: 'gives no answer out',
   },

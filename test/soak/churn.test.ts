@@ -13,9 +13,9 @@ import { dialled, post } from './raw.ts'
  *  More than the sessions that one client may have. */
 const WARM = 300
 const MORE = LONG ? 5_000 : 600
-/** Bytes that may be alive afterwards beyond those before: in the short form two kilobytes each time, in the
+/** Bytes that may be alive afterwards beyond those before: in the short form four kilobytes each time, in the
  *  long form two hundred. */
-const MAX_MORE = 1024 * 1024
+const MAX_MORE = (LONG ? 1 : 2.4) * 1024 * 1024
 /** Of one kind at once. */
 const ABREAST = 8
 

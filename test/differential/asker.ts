@@ -7,6 +7,8 @@ import { StreamableHTTPClientTransport as OldHttp } from '@modelcontextprotocol/
 import { CreateMessageRequestSchema, ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { z } from 'zod'
 
+import { type Heard, overhear, progressIn } from '../matrix/overheard.ts'
+
 type Json = Record<string, unknown>
 
 /** One request of a session. */
@@ -48,10 +50,12 @@ async function legacy(place: Place): Promise<Asker> {
   const client = new OldClient(INFO, { capabilities: CAPABILITIES })
   client.setRequestHandler(ElicitRequestSchema, async () => ANSWER)
   client.setRequestHandler(CreateMessageRequestSchema, async () => SAMPLE)
-  await client.connect(transportOf(place))
+  const transport = transportOf(place)
+  const heard = overhear(transport)
+  await client.connect(transport)
   return {
     ask: async ({ method, params }) =>
-      bare(await brought((onprogress) => client.request({ method, params }, ANY, { onprogress }))),
+      bare(await brought(heard, () => client.request({ method, params }, ANY, FOLLOWED))),
     close: () => client.close(),
   }
 }
@@ -77,23 +81,27 @@ async function modern(url: string): Promise<Asker> {
   })
   client.setRequestHandler('elicitation/create', async () => ANSWER)
   client.setRequestHandler('sampling/createMessage', async () => SAMPLE)
-  await client.connect(new StreamableHTTPClientTransport(new URL(url)))
+  const transport = new StreamableHTTPClientTransport(new URL(url))
+  const heard = overhear(transport)
+  await client.connect(transport)
   return {
     ask: ({ method, params = {} }) =>
-      brought((onprogress) => client.request({ method, params }, ANY, { onprogress })),
+      brought(heard, () => client.request({ method, params }, ANY, FOLLOWED)),
     close: () => client.close(),
   }
 }
 
-type Progress = (told: Json) => void
+/** Progress is asked for; what came of it is read from the wire. */
+const FOLLOWED = { onprogress: (): void => undefined }
 
-async function brought(run: (onprogress: Progress) => Promise<Json>): Promise<Brought> {
-  const progress: Json[] = []
+async function brought(heard: readonly Heard[], run: () => Promise<Json>): Promise<Brought> {
+  const begun = heard.length
+  const progress = (): readonly Json[] => progressIn(heard.slice(begun))
   try {
-    const result = await run((told) => void progress.push(told))
-    return { progress, result }
+    const result = await run()
+    return { progress: progress(), result }
   } catch (error) {
     const { code, message, data } = error as { code: unknown; message: string; data: unknown }
-    return { progress, error: { code, message, data } }
+    return { progress: progress(), error: { code, message, data } }
   }
 }

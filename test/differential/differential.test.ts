@@ -51,13 +51,6 @@ function plain({ result, error }: Brought): Json {
 const shownTool = (tool: Json): Json =>
   Object.fromEntries(Object.entries(tool).filter(([key]) => key !== 'execution'))
 
-/** The old SDK's client drops the last progress when the result comes in the same read. */
-function compareProgress(one: Brought, other: Brought, what: string): void {
-  const both = Math.min(one.progress.length, other.progress.length)
-  assert.ok(Math.max(one.progress.length, other.progress.length) - both <= 1, what)
-  assert.deepEqual(one.progress.slice(0, both), other.progress.slice(0, both), what)
-}
-
 /** Times that a server puts into a text. */
 const timeless = (value: Json): Json =>
   JSON.parse(JSON.stringify(value).replace(/\b\d{1,2}:\d\d:\d\d( [AP]M)?/g, 'TIME')) as Json
@@ -71,7 +64,7 @@ function compare(subject: Subject, dir: string, all: Record<string, readonly Bro
       const actual = brought[at]
       assert.ok(actual !== undefined)
       const what = `${JSON.stringify(deed).slice(0, 200)} by ${way}`
-      compareProgress(actual, expected, what)
+      assert.deepEqual(actual.progress, expected.progress, what)
       assert.deepEqual(timeless(plain(actual)), timeless(plain(expected)), what)
     }
   }

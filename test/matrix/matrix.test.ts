@@ -13,6 +13,7 @@ import {
   stdioCommand,
   type Wish,
 } from '../conformance/gateway.ts'
+import { progressIn } from './overheard.ts'
 import { type Front, type Peer, peer, USER } from './peers.ts'
 
 /** The server of each era: the new SDK, and the one before it. */
@@ -43,12 +44,17 @@ const DEEDS: Readonly<Record<string, (one: Peer) => Promise<void>>> = {
     assert.deepEqual(said.content, [{ type: 'text', text: '42' }])
   },
   'hears of progress in order': async (one) => {
-    const heard: number[] = []
+    const told: unknown[] = []
+    const begun = one.heard.length
     const onprogress = ({ progress }: { readonly progress: number }): void =>
-      void heard.push(progress)
+      void told.push(progress)
     const said = await one.call('test_tool_with_progress', {}, { onprogress })
     assert.deepEqual(said.content, [{ type: 'text', text: 'done' }])
-    assert.deepEqual(heard, [0, 50, 100])
+    const came = one.heard.slice(begun)
+    const end = came.findIndex(({ result }) => result !== undefined)
+    const progress = progressIn(came.slice(0, end)).map((step) => step['progress'])
+    assert.deepEqual(progress, [0, 50, 100])
+    assert.deepEqual(told, progress.slice(0, told.length))
   },
   'hears that a tool failed, and that there is no such tool': async (one) => {
     const failed = await one.call('test_error_handling')

@@ -12,6 +12,8 @@ import {
   ResourceUpdatedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 
+import { type Heard, overhear } from './overheard.ts'
+
 /** How a gateway is reached: an endpoint, or a command to start. */
 export type Front =
   | { readonly kind: 'http'; readonly url: string }
@@ -36,6 +38,8 @@ export type Peer = {
   /** Subscribes and resolves when the server's side stands. */
   readonly watch: (uri: string, updated: (uri: string) => void) => Promise<void>
   readonly close: () => Promise<void>
+  /** Everything that came over the wire so far. */
+  readonly heard: readonly Heard[]
 }
 
 /** A tool's result, as far as the matrix looks. */
@@ -56,13 +60,15 @@ async function modernPeer(front: Front): Promise<Peer> {
     versionNegotiation: { mode: 'auto' },
   })
   client.setRequestHandler('elicitation/create', async () => ({ action: 'accept', content: USER }))
-  await client.connect(
+  const transport =
     front.kind === 'http'
       ? new StreamableHTTPClientTransport(new URL(front.url))
-      : new StdioClientTransport(programOf(front.command)),
-  )
+      : new StdioClientTransport(programOf(front.command))
+  const heard = overhear(transport)
+  await client.connect(transport)
   assert.equal(client.getNegotiatedProtocolVersion(), '2026-07-28')
   return {
+    heard,
     tools: async () => (await client.listTools()).tools.map(({ name }) => name),
     call: (name, args = {}, options = {}) => client.callTool({ name, arguments: args }, options),
     read: (uri) => client.readResource({ uri }),
@@ -82,8 +88,10 @@ async function legacyPeer(front: Front): Promise<Peer> {
   client.setRequestHandler(ElicitRequestSchema, async () => ({ action: 'accept', content: USER }))
   const transport =
     front.kind === 'http' ? new OldHttp(new URL(front.url)) : new OldStdio(programOf(front.command))
+  const heard = overhear(transport)
   await client.connect(transport)
   return {
+    heard,
     tools: async () => (await client.listTools()).tools.map(({ name }) => name),
     call: async (name, args = {}, options = {}) =>
       (await client.callTool({ name, arguments: args }, undefined, options)) as Result,

@@ -8,6 +8,7 @@ import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 
+import { type Heard, overhear, progressIn } from '../matrix/overheard.ts'
 import { eventually, house, type House } from './http-rig.ts'
 
 const NAMES = ['echo', 'progress', 'fail', 'dump', 'after', 'asks', 'inquire', 'change']
@@ -21,6 +22,8 @@ const open = (t: TestContext, flags: readonly string[]): Promise<House> =>
       client: { elicitation: true },
     },
   })
+const steps = (heard: readonly Heard[]): readonly unknown[] =>
+  progressIn(heard).map(({ progress }) => progress)
 const urlOf = ({ url }: House): URL => new URL(`${url}/mcp`)
 
 for (const upstream of ['modern', 'legacy']) {
@@ -28,7 +31,9 @@ for (const upstream of ['modern', 'legacy']) {
     test(`the new client (${mode}) works over HTTP in front of a ${upstream} server`, async (t) => {
       const one = await open(t, ['--era', upstream])
       const client = new Client({ name: 'peer', version: '1' }, { versionNegotiation: { mode } })
-      await client.connect(new StreamableHTTPClientTransport(urlOf(one)))
+      const transport = new StreamableHTTPClientTransport(urlOf(one))
+      const heard = overhear(transport)
+      await client.connect(transport)
       t.after(() => client.close())
       const { tools } = await client.listTools()
       assert.ok(tools.some(({ name }) => name === 'echo'))
@@ -37,12 +42,11 @@ for (const upstream of ['modern', 'legacy']) {
       const failed = await client.callTool({ name: 'fail', arguments: { message: 'no' } })
       assert.equal(failed.isError, true)
       await assert.rejects(client.callTool({ name: 'env', arguments: {} }), { code: -32602 })
-      const heard: number[] = []
       await client.callTool(
         { name: 'progress', arguments: { values: [1, 2], ms: 5 } },
-        { onprogress: ({ progress }) => void heard.push(progress) },
+        { onprogress: () => undefined },
       )
-      assert.deepEqual(heard, [1, 2])
+      assert.deepEqual(steps(heard), [1, 2])
       const { contents } = await client.readResource({ uri: 'notes://a' })
       assert.equal(contents.length, 1)
       const big = await client.callTool({ name: 'dump', arguments: { bytes: 3_000_000 } })
@@ -54,6 +58,7 @@ for (const upstream of ['modern', 'legacy']) {
     const one = await open(t, ['--era', upstream])
     const client = new OldClient({ name: 'old', version: '1' }, { capabilities: {} })
     const transport = new OldTransport(urlOf(one))
+    const heard = overhear(transport)
     await client.connect(transport)
     t.after(() => client.close())
     assert.match(transport.sessionId ?? '', /^[0-9a-f]{64}$/)
@@ -61,11 +66,10 @@ for (const upstream of ['modern', 'legacy']) {
     assert.ok(tools.some(({ name }) => name === 'echo'))
     const said = await client.callTool({ name: 'echo', arguments: { text: 'olá' } })
     assert.deepEqual(said.content, [{ type: 'text', text: 'olá' }])
-    const heard: number[] = []
     await client.callTool({ name: 'progress', arguments: { values: [1, 2], ms: 5 } }, undefined, {
-      onprogress: ({ progress }) => void heard.push(progress),
+      onprogress: () => undefined,
     })
-    assert.deepEqual(heard, [1, 2])
+    assert.deepEqual(steps(heard), [1, 2])
     const changed: string[] = []
     client.fallbackNotificationHandler = async ({ method }) => void changed.push(method)
     await client.callTool({ name: 'change', arguments: { tools: [], hide: ['echo'] } })

@@ -80,7 +80,7 @@ for (const [front, era] of SIDES) {
     await server.close()
     server.era = 'modern'
     await server.listen()
-    assert.equal(await succeeds(gate, 'get', 15_000), 'get')
+    assert.equal(await succeeds(gate, 'get', 60_000), 'get')
     assert.equal(server.of('tools/call').at(-1)?.headers['mcp-protocol-version'], '2026-07-28')
   })
 }
@@ -100,7 +100,7 @@ for (const [front, era] of SIDES) {
     const gate = await startGate(t, { front, era, servers: 'modern', upstreams })
     for (const kind of kinds) {
       for (let call = 0; call < 5; call++) {
-        assert.equal(await succeeds(gate, `${kind}__recall`, 15_000), 'nothing')
+        assert.equal(await succeeds(gate, `${kind}__recall`, 60_000), 'nothing')
       }
       const trace = gate.trace(kind)
       const probed = trace.filter(({ method }) => method === 'server/discover')

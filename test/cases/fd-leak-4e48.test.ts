@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { roomy } from '../pace.ts'
 import { type Gate, LONG, startGate } from './harness.ts'
 import { children, descriptors } from './proc.ts'
 import { SIDES, eventually, refusalCode, textOf } from './wire.ts'
@@ -40,7 +41,7 @@ async function disturbed(
   renameSync(file, moved)
   if (isReplaced) writeFileSync(file, '')
   const isBack = (): boolean => existsSync(file) && readFileSync(file, 'utf8').startsWith(old)
-  await eventually('the whole log is there again', isBack, 2_500)
+  await eventually('the whole log is there again', isBack, roomy(2_500))
   assert.equal(textOf(await gate.call('echo', { text: 'after' })), 'after')
   await gate.record('the disturbance', ({ kind }) => kind === 'recovery')
   const open = [...descriptors(gate.pid).values()]
@@ -96,7 +97,7 @@ describe('then at once', { concurrency: 4 }, () => {
       const failed = await gate.call('echo', { text: 'no descriptors' })
       assert.equal(refusalCode(failed), 'upstream_down')
       limitFiles(gate.pid, 4_096)
-      await untilUp(gate, 15_000)
+      await untilUp(gate, 60_000)
       gate.audit()
     })
 

@@ -12,6 +12,7 @@ import { verifier } from '../../src/ledger/chain.ts'
 import type { Entry } from '../../src/ledger/entry.ts'
 import { askTools } from '../servers/ask-tools.ts'
 import { CASE_TOOLS } from '../servers/case-tools.ts'
+import { COMPILED } from '../servers/compiled.ts'
 import { TOOLS } from '../servers/scripted-tools.ts'
 import { commandLine, isRunning } from './proc.ts'
 import { type HttpClient, type HttpWire, httpWire } from './http-wire.ts'
@@ -204,7 +205,8 @@ function configOf(setup: Setup, folder: string): Bag {
     const command = one.command ?? scripted(folder, name, one, setup.servers ?? setup.era)
     // A command is meant literally: only `more` may ask for a substitution.
     const literal = command.map((part) => part.replaceAll(/\$\{[^}]*\}/g, (found) => `$${found}`))
-    upstreams[name] = { command: literal, ...one.more }
+    const env = { ...COMPILED, ...(one.more?.['env'] as Bag | undefined) }
+    upstreams[name] = { command: literal, ...one.more, env }
   }
   const every = names.flatMap((name) => ALL.map((tool) => `${name}/${tool}`))
   return {

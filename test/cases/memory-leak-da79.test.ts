@@ -76,7 +76,7 @@ test('an open stream keeps a session; when it is gone the idle time begins, comm
   assert.equal(ping.error, undefined, 'a session whose stream is read was ended')
   close()
   // Asking would be use: it is looked at once, after the time and a sweep.
-  await sleep(2_500)
+  await sleep(4_000)
   assert.equal(await isKnown(gate, id), false)
 })
 

@@ -5,6 +5,7 @@ import { createServer, type Socket } from 'node:net'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { roomy } from '../pace.ts'
 import { httpServer, type HttpServer } from '../servers/http-scripted.ts'
 import { startFar, succeeds } from './far.ts'
 import { LONG } from './harness.ts'
@@ -96,10 +97,10 @@ describe('at once', { concurrency: 3 }, () => {
         }
         const attempts = await heal()
         assert.ok(attempts < MOST_ATTEMPTS, `${attempts} attempts`)
-        assert.ok(slowest < 3000, `${slowest} ms`)
+        assert.ok(slowest < roomy(3_000), `${slowest} ms`)
         const lines = gate.errors().split('\n').length
         assert.ok(lines < LINES, `${lines} lines`)
-        assert.equal(await succeeds(gate, 'ill__get', 45_000), 'get')
+        assert.equal(await succeeds(gate, 'ill__get', 90_000), 'get')
       })
     }
   }

@@ -4,12 +4,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { roomy } from '../pace.ts'
 import { type Gate, startGate, within } from './harness.ts'
 import { isRunning } from './proc.ts'
 import { SIDES, type Era, eventually, refusalCode, request, textOf, type Front } from './wire.ts'
 
 /** From the first signal to the exit, for the gateway and for all it started. */
-const GONE_MS = 10_000
+const GONE_MS = roomy(10_000)
 
 async function inFlight(gate: Gate, era: Era, ms: number): Promise<void> {
   await gate.call('echo', { text: 'warm' })
@@ -30,13 +31,13 @@ async function isRefused(gate: Gate, front: Front): Promise<boolean> {
     const body = JSON.stringify(request(gate.era, 'new', 'ping'))
     return (await gate.http.exchange({ body })).status === 503
   }
-  const answer = await gate.call('echo', { text: 'new' }, { withinMs: 1_000 })
+  const answer = await gate.call('echo', { text: 'new' }, { withinMs: roomy(1_000) })
   return refusalCode(answer) === 'draining'
 }
 
 /** Resolves once new requests are refused, which a signal brings about soon. */
 async function refused(gate: Gate, front: Front): Promise<void> {
-  const end = Date.now() + 1_000
+  const end = Date.now() + roomy(1_000)
   for (;;) {
     if (await isRefused(gate, front)) return
     assert.ok(Date.now() < end, 'new requests are still served')
@@ -138,7 +139,7 @@ describe('at once', { concurrency: 4 }, () => {
         assert.ok(isRunning(grandchild))
         assert.deepEqual(await gate.stop(GONE_MS), { code: 0, signal: null })
         settled(gate)
-        await eventually('the end of the grandchild', () => !isRunning(grandchild), 2_000)
+        await eventually('the end of the grandchild', () => !isRunning(grandchild))
       })
     }
   }

@@ -12,7 +12,7 @@ const CALL_MS = 180 * SECOND
 const MOST_MS = 240 * SECOND
 const CRUNCH = { values: Array.from({ length: 10 }, (_, n) => n + 1), ms: 10 * SECOND }
 const QUIET = { ms: 90 * SECOND, label: 'quiet' }
-const PATIENCE = MOST_MS + 20_000
+const PATIENCE = MOST_MS + 60_000
 const more = { call: `${CALL_MS}ms`, call_max: `${MOST_MS}ms` }
 
 // They mostly wait, so they wait together.
@@ -36,7 +36,7 @@ describe('at once', { concurrency: 4 }, () => {
     })
 
     test(`${front} ${era}: silence ends a call at its limit, progress extends it, and only up to the maximum`, async (t) => {
-      const short = { call: '600ms', call_max: '1500ms' }
+      const short = { call: '1s', call_max: '2500ms' }
       const gate = await startGate(t, {
         front,
         era,
@@ -45,11 +45,11 @@ describe('at once', { concurrency: 4 }, () => {
       await gate.call('echo', { text: 'warm' })
 
       const begun = Date.now()
-      const silent = await gate.call('after', { ms: 1_200, label: 'late' })
+      const silent = await gate.call('after', { ms: 3_000, label: 'late' })
       assert.equal(silent.result?.isError, true)
       assert.equal(refusalCode(silent), 'timeout')
       assert.ok(
-        Date.now() - begun >= 590 && Date.now() - begun < 1_150,
+        Date.now() - begun >= 990 && Date.now() - begun < 2_900,
         `after ${Date.now() - begun} ms`,
       )
       await eventually('the cancel at the server', () =>
@@ -60,17 +60,17 @@ describe('at once', { concurrency: 4 }, () => {
         ({ outcome, name }) => outcome === 'late' && name === 'after',
       )
 
-      const extended = await gate.call('progress', { values: [1, 2, 3, 4], ms: 250 })
+      const extended = await gate.call('progress', { values: [1, 2, 3, 4, 5], ms: 300 })
       assert.equal(textOf(extended), 'done')
 
       const from = Date.now()
       const endless = await gate.call('progress', {
-        values: Array.from({ length: 20 }, (_, n) => n),
+        values: Array.from({ length: 40 }, (_, n) => n),
         ms: 200,
       })
       assert.equal(refusalCode(endless), 'timeout')
       assert.ok(
-        Date.now() - from >= 1_450 && Date.now() - from < 2_500,
+        Date.now() - from >= 2_450 && Date.now() - from < 7_000,
         `after ${Date.now() - from} ms`,
       )
       assert.equal(textOf(await gate.call('echo', { text: 'after' })), 'after')

@@ -57,8 +57,9 @@ export function request(era: Era, id: Id, method: string, params: Bag = {}): Bag
   return { jsonrpc: '2.0', id, method, params: kept }
 }
 
-/** Milliseconds after which an expected thing counts as missing. */
-export const PATIENCE = 15_000
+/** Milliseconds after which an expected thing counts as missing. Long, for it costs nothing when the thing
+ *  comes: on a crowded machine all that is waited for comes late. */
+export const PATIENCE = 60_000
 
 /** Resolves with the first value of `probe` that is neither undefined nor false. */
 export async function eventually<T>(

@@ -14,7 +14,7 @@ const POOL = 2
 const SLACK = 10
 /** Processes may be slow to be seen, and sessions are looked at each half second. */
 const IDLE_MS = 1_000
-const PATIENCE = IDLE_MS + 15_000
+const PATIENCE = IDLE_MS + 60_000
 
 /** All processes below this one, zombies too. */
 const below = (pid: number): readonly number[] =>

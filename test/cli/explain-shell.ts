@@ -10,6 +10,7 @@ import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 import { openReader } from '../../src/store/reader.ts'
+import { COMPILED } from '../servers/compiled.ts'
 import { type Bag, type Message, request } from '../cases/wire.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
@@ -41,11 +42,10 @@ export function shell(t: TestContext): Shell {
   chmodSync(program, 0o700)
   mkdirSync(join(folder, 'work'))
   const cwd = join(folder, 'work')
-  const compiled = process.env['NODE_COMPILE_CACHE']
   const env = {
     PATH: `${bin}:${process.env['PATH']}`,
     HOME: folder,
-    ...(compiled === undefined ? {} : { NODE_COMPILE_CACHE: compiled }),
+    ...COMPILED,
   }
   return {
     folder: cwd,

@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { TestContext } from 'node:test'
 
+import { COMPILED } from '../servers/compiled.ts'
+
 /** A way of ending what a test began. */
 export type Ender = Pick<TestContext, 'after'>
 
@@ -23,7 +25,7 @@ export type Fixture = {
 const ROOT = resolve(import.meta.dirname, '../..')
 const MAIN = join(ROOT, 'src/cli/main.ts')
 const FIXTURE = join(ROOT, 'test/servers/fixture.ts')
-const START_MS = 20_000
+const START_MS = 60_000
 
 /** Starts a program that says its URL, or a part of it, as the group of a pattern; it ends with the test. */
 export async function program(
@@ -37,7 +39,7 @@ export async function program(
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: process.env['HOME'] ?? '',
-      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
+      ...COMPILED,
       ...options.env,
     },
   })
@@ -76,7 +78,9 @@ const sleep = (ms: number): Promise<void> =>
 export async function fixtureEntry(t: Ender, fixture: Fixture): Promise<UpstreamEntry> {
   const file = fixture.program ?? FIXTURE
   const eras = fixture.program === undefined ? ['--eras', fixture.eras] : []
-  if (fixture.transport === 'stdio') return { command: [process.execPath, file, ...eras] }
+  if (fixture.transport === 'stdio') {
+    return { command: [process.execPath, file, ...eras], env: COMPILED }
+  }
   const { url } = await program(t, [file, '--http', ...eras], { pattern: /^(http:\S+)\n/ })
   return { url }
 }

@@ -7,6 +7,7 @@ import { StreamableHTTPClientTransport as OldHttp } from '@modelcontextprotocol/
 import { CreateMessageRequestSchema, ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { z } from 'zod'
 
+import { COMPILED } from '../servers/compiled.ts'
 import { type Heard, overhear, progressIn } from '../matrix/overheard.ts'
 
 type Json = Record<string, unknown>
@@ -70,7 +71,11 @@ function bare(one: Brought): Brought {
 function transportOf(place: Place): OldStdio | OldHttp {
   if (place.kind === 'http') return new OldHttp(new URL(place.url))
   const [command = '', ...args] = place.command
-  const env = { PATH: process.env['PATH'] ?? '', ...(place.env as Record<string, string>) }
+  const env = {
+    PATH: process.env['PATH'] ?? '',
+    ...COMPILED,
+    ...(place.env as Record<string, string>),
+  }
   return new OldStdio({ command, args, env, stderr: 'ignore' })
 }
 

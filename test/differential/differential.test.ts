@@ -16,6 +16,7 @@ import {
   stdioCommand,
   type Wish,
 } from '../conformance/gateway.ts'
+import { COMPILED } from '../servers/compiled.ts'
 import { asker, type Brought, type Deed, type Place } from './asker.ts'
 import { type Subject, SUBJECTS } from './deeds.ts'
 
@@ -109,7 +110,7 @@ for (const subject of SUBJECTS) {
     )
     const tools = toolNames(direct[0])
     assert.ok(tools.length > 0, 'it lists no tools')
-    const upstream = far === null ? { command, env } : { url: far }
+    const upstream = far === null ? { command, env: { ...COMPILED, ...env } } : { url: far }
     const wish: Wish = { upstream, tools, resources: subject.resources }
     subject.fresh(dir)
     const url = await serve(t, wish)

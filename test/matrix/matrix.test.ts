@@ -24,7 +24,7 @@ const SERVERS: Readonly<Record<string, Pick<Fixture, 'eras' | 'program'>>> = {
 
 const WATCHED = 'test://watched-resource'
 const HELD_MS = 60_000
-const PATIENCE_MS = 20_000
+const PATIENCE_MS = 60_000
 
 async function eventually(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
   const end = Date.now() + PATIENCE_MS

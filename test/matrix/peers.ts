@@ -12,6 +12,7 @@ import {
   ResourceUpdatedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 
+import { COMPILED } from '../servers/compiled.ts'
 import { type Heard, overhear } from './overheard.ts'
 
 /** How a gateway is reached: an endpoint, or a command to start. */
@@ -114,8 +115,10 @@ const programOf = ([command = '', ...args]: readonly string[]): {
   command: string
   args: string[]
   stderr: 'ignore'
+  env: Record<string, string>
 } => ({
   command,
   args,
   stderr: 'ignore',
+  env: COMPILED,
 })

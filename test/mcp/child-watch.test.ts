@@ -7,6 +7,7 @@ import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 
+import { roomy } from '../pace.ts'
 import { watched, watcherCommand } from '../../src/mcp/child-watch.ts'
 import { type Gate, startGate } from '../cases/harness.ts'
 import { commandLine, descriptors, isRunning, rss } from '../cases/proc.ts'
@@ -14,7 +15,7 @@ import { eventually } from '../cases/wire.ts'
 import { fresh, linesOf } from './upstream-rig.ts'
 
 /** Longest life of a deaf server after the gateway: both graces of the watcher, and a slow machine. */
-const GONE_MS = 10_000
+const GONE_MS = roomy(10_000)
 const NAMES = ['a', 'b', 'c'] as const
 const skip = existsSync('/proc/self/stat') ? false : 'needs /proc'
 
@@ -138,7 +139,7 @@ test(
     const closed = new Promise((resolve) => gate.child.once('close', resolve))
     assert.deepEqual(await gate.stop(), { code: 0, signal: null })
     await closed
-    await eventually('the end of the watcher', () => !isRunning(watcher), 1_000)
+    await eventually('the end of the watcher', () => !isRunning(watcher), roomy(1_000))
   },
 )
 

@@ -17,6 +17,7 @@ import { loadConfig } from '../../src/policy/config.ts'
 import { declared } from '../../src/policy/decide.ts'
 import type { Limits } from '../../src/policy/limits.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
+import { COMPILED } from '../servers/compiled.ts'
 
 export const SERVER: string = fileURLToPath(new URL('../servers/scripted.ts', import.meta.url))
 
@@ -77,7 +78,7 @@ export type Desk = {
   told(): readonly string[]
 }
 
-const PATIENCE_MS = 20_000
+const PATIENCE_MS = 60_000
 
 /** Opens a session. What it starts is ended with the test. */
 export async function open(t: TestContext, setup: Setup = {}): Promise<Desk> {
@@ -268,7 +269,7 @@ function configOf({ upstreams = { up: [] }, profile, tools }: Setup): object {
   const names = Object.keys(upstreams)
   const commands = names.map((name) => [
     name,
-    { command: [process.execPath, SERVER, ...(upstreams[name] ?? [])] },
+    { command: [process.execPath, SERVER, ...(upstreams[name] ?? [])], env: COMPILED },
   ])
   return {
     version: 2,

@@ -13,6 +13,7 @@ import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 
 import { overhear, progressIn } from '../matrix/overheard.ts'
+import { COMPILED } from '../servers/compiled.ts'
 import { SERVER } from './front-desk.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
@@ -26,7 +27,7 @@ function gateway(
   t.after(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }))
   const config = {
     version: 2,
-    upstreams: { up: { command: [process.execPath, SERVER, ...flags] } },
+    upstreams: { up: { command: [process.execPath, SERVER, ...flags], env: COMPILED } },
     profiles: {
       agent: {
         allow: ['up/echo', 'up/progress', 'up/hang', 'up/fail', 'up/dump'],
@@ -40,7 +41,12 @@ function gateway(
   return {
     command: process.execPath,
     args: [MAIN, 'stdio', '--config', file],
-    env: { PATH: process.env['PATH'] ?? '', HOME: dir, ECLUSA_STATE: join(dir, 'state') },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: dir,
+      ECLUSA_STATE: join(dir, 'state'),
+      ...COMPILED,
+    },
     stderr: 'ignore',
   }
 }

@@ -287,7 +287,7 @@ export async function reading(url: string, init: RequestInit): Promise<Reading> 
   }
 }
 
-export const PATIENCE_MS = 20_000
+export const PATIENCE_MS = 60_000
 
 async function pump(response: Response, take: (piece: string) => void): Promise<void> {
   const decoder = new TextDecoder()

@@ -31,7 +31,7 @@ async function program(
   let said = ''
   child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()))
-  await until(() => says.test(said), 30_000)
+  await until(() => says.test(said))
   return says.exec(said)?.[1] ?? ''
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
+import { roomy } from '../pace.ts'
 import {
   alive,
   call,
@@ -69,7 +70,7 @@ test('a server that falls in a loop is started ever more rarely, and the others 
   const at = performance.now()
   const made = await call(rig, 'echo', {}, { upstream: 'gone' })
   assert.deepEqual([made.kind, made.kind === 'unsent' && made.code], ['unsent', 'upstream_down'])
-  assert.ok(performance.now() - at < 2000)
+  assert.ok(performance.now() - at < roomy(2_000))
   const long = process.env['ECLUSA_LONG'] === '1'
   const seconds = long ? 60 : 5
   await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
@@ -88,7 +89,7 @@ test('a server that falls in a loop is started ever more rarely, and the others 
 })
 
 test('calls wait for a server that is slow to start', async (t) => {
-  const delay = process.env['ECLUSA_LONG'] === '1' ? 8000 : 2500
+  const delay = process.env['ECLUSA_LONG'] === '1' ? 8_000 : 4_000
   const rig = start(t, [
     config('s', { command: scripted('--start-delay', String(delay)) }),
     config('ok'),
@@ -97,7 +98,7 @@ test('calls wait for a server that is slow to start', async (t) => {
   const slow = rig.list('s', 'tools')
   assert.ok((await rig.list('ok', 'tools')).items.length > 0)
   assert.deepEqual(await slow, { items: [], complete: false })
-  assert.ok(performance.now() - at < 2400, 'a list does not wait for a slow server among several')
+  assert.ok(performance.now() - at < 3_900, 'a list does not wait for a slow server among several')
   assert.equal(textOf(await call(rig, 'echo', { text: 'x' })), 'x')
   assert.ok((await rig.list('s', 'tools')).complete)
 })
@@ -137,7 +138,7 @@ test('a deaf server and its children are gone after a stop, within the graces', 
   const at = performance.now()
   await rig.stop()
   const took = performance.now() - at
-  assert.ok(took > 1500 && took < 8000, `${took} ms`)
+  assert.ok(took > 1500 && took < roomy(8_000), `${took} ms`)
   assert.ok(!alive(pid))
   await until(() => !alive(grandchild))
 })
@@ -150,7 +151,7 @@ test('a polite server is gone at once, its calls are told, and nothing is starte
   await call(rig, 'echo')
   const at = performance.now()
   await rig.stop()
-  assert.ok(performance.now() - at < 1400)
+  assert.ok(performance.now() - at < 1_400)
   const made = await pending
   assert.deepEqual([made.kind, made.kind === 'unknown' && made.code], ['unknown', 'upstream_down'])
   const late = await call(rig, 'echo')
@@ -176,7 +177,7 @@ test('restarts leak no descriptors', async (t) => {
   const before = open()
   for (let round = 0; round < 3; round++) {
     await call(rig, 'crash')
-    await until(() => rig.explain('s') === null && linesOf(starts).length === round + 2, 20_000)
+    await until(() => rig.explain('s') === null && linesOf(starts).length === round + 2)
     assert.notEqual(await rig.hello('s'), null)
   }
   assert.ok(open() <= before + 2, `${before} descriptors before, ${open()} after`)

@@ -11,6 +11,7 @@ import type { Effect } from '../../src/decision.ts'
 import { type JsonLimits, type JsonObject, parseText, UPSTREAM_LIMITS } from '../../src/json.ts'
 import { type RunningUpstreams, startUpstreams } from '../../src/mcp/upstreams.ts'
 import type { Attempt, Ticket, Watch } from '../../src/ports.ts'
+import { COMPILED } from '../servers/compiled.ts'
 
 const SERVER = join(import.meta.dirname, '../servers/scripted.ts')
 
@@ -29,7 +30,7 @@ export const config = (name: string, some: Partial<Config> = {}): Config => ({
   name,
   share: false,
   command: scripted(),
-  env: {},
+  env: COMPILED,
   passEnv: [],
   cwd: null,
   era: 'auto',
@@ -159,7 +160,7 @@ export function dataOf(attempt: Attempt): Record<string, unknown> {
 }
 
 /** Resolves when the condition holds; fails after `ms`. */
-export async function until(condition: () => boolean, ms = 10_000): Promise<void> {
+export async function until(condition: () => boolean, ms = 60_000): Promise<void> {
   const last = performance.now() + ms
   while (!condition()) {
     if (performance.now() > last)

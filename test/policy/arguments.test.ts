@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
+import { roomy } from '../pace.ts'
 import { canonical } from '../../src/canonical.ts'
 import { isObject, type Json, object } from '../../src/json.ts'
 import { serverCheck } from '../../src/policy/arguments.ts'
@@ -287,7 +288,7 @@ for (const [name, schema] of HOSTILE) {
   test(`a server's schema with ${name} cannot be used, and is refused within a second`, () => {
     const started = performance.now()
     assert.ok(!usable(schema))
-    assert.ok(performance.now() - started < 1_000)
+    assert.ok(performance.now() - started < roomy(1_000))
   })
 }
 
@@ -295,7 +296,7 @@ test('a pattern with catastrophic backtracking is usable and quick', () => {
   const schema = schemaOf('{"properties":{"a":{"pattern":"^(a+)+$"}}}')
   const started = performance.now()
   assert.equal(field(schema, JSON.stringify({ a: `${'a'.repeat(100_000)}b` })), '/a')
-  assert.ok(performance.now() - started < 1_000)
+  assert.ok(performance.now() - started < roomy(1_000))
 })
 
 test('arguments that would be too much work for their schema do not fit, and are told so at once', () => {
@@ -306,7 +307,7 @@ test('arguments that would be too much work for their schema do not fit, and are
   const many = JSON.stringify({ a: Array.from({ length: 50_000 }, () => 1) })
   const started = performance.now()
   assert.equal(field(schema, many), '')
-  assert.ok(performance.now() - started < 1_000)
+  assert.ok(performance.now() - started < roomy(1_000))
   assert.equal(field(schema, '{"a":[1,2]}'), null)
 })
 
@@ -315,7 +316,7 @@ test('200,000 objects that must be unique are compared in linear time', () => {
   const args = JSON.stringify({ a: Array.from({ length: 60_000 }, (_, at) => ({ x: at })) })
   const started = performance.now()
   assert.equal(field(schema, args), null)
-  assert.ok(performance.now() - started < 1_500)
+  assert.ok(performance.now() - started < roomy(1_500))
 })
 
 test('equal ids of two schemas never meet', () => {
@@ -351,5 +352,5 @@ test('a number written with a million digits is not compared digit by digit', ()
   const args = jsonObject(`{"a":1.${'0'.repeat(1_000_000)}1,"b":1${'0'.repeat(200)}1.0}`)
   const view = viewOf(args)
   assert.ok(view !== null && Number.isNaN(view.value['a']))
-  assert.ok(performance.now() - started < 1_000)
+  assert.ok(performance.now() - started < roomy(1_000))
 })

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { Environment, parse } from '@marcbachmann/cel-js'
 import fc from 'fast-check'
 
+import { roomy } from '../pace.ts'
 import { object } from '../../src/json.ts'
 import { CEL_LIMITS, type CelFault, compile, type Expression } from '../../src/policy/cel.ts'
 import { jsonOf, type Value, whyOf } from '../../src/policy/cel-value.ts'
@@ -172,7 +173,7 @@ test('work past the budget is an error, even where the value would be settled', 
   ]) {
     assert.match(whyOf(run(text, list)) ?? '', /budget/, text)
   }
-  assert.ok(performance.now() - started < 2_000)
+  assert.ok(performance.now() - started < roomy(2_000))
 })
 
 test('work past the budget in the very last operator is an error too', () => {
@@ -197,7 +198,7 @@ test('reading long texts costs steps, so that no loop over them is cheap', () =>
   ]) {
     const started = performance.now()
     assert.match(whyOf(run(text, args)) ?? '', /budget/, text)
-    assert.ok(performance.now() - started < 1_500, text)
+    assert.ok(performance.now() - started < roomy(1_500), text)
   }
 })
 
@@ -208,7 +209,7 @@ test('a pattern that would hold a backtracking engine for hours is matched in li
     false,
   )
   assert.equal(run('args.s.matches("^(a|a)*b$")', JSON.stringify({ s: 'a'.repeat(50_000) })), false)
-  assert.ok(performance.now() - started < 1_000)
+  assert.ok(performance.now() - started < roomy(1_000))
 })
 
 test('the field that a rule is about is the first path below args', () => {

@@ -11,6 +11,7 @@ import { mint } from '../../src/identity/tokens.ts'
 import { addClientIn } from '../../src/store/reader.ts'
 import { children, cpuSeconds, descriptors, isRunning, peakRss, rss } from '../cases/proc.ts'
 import { type Account, account, readDone, readOutcomes } from './account.ts'
+import { COMPILED } from '../servers/compiled.ts'
 import { liveHeap } from './heap.ts'
 import { runClient, type Work } from './load.ts'
 
@@ -136,7 +137,7 @@ function configOf(names: readonly string[], dir: string, { crashEvery }: Soak): 
     const era = at % 2 === 0 ? 'modern' : 'legacy'
     const flags = ['--era', era, '--log', join(dir, `${name}.log`)]
     const command = [process.execPath, SERVER, ...flags, '--crash-every', String(crashEvery)]
-    return [name, { command, era, share: true }] as const
+    return [name, { command, env: COMPILED, era, share: true }] as const
   })
   const tools = names.flatMap((name) => [
     [`${name}/get`, { effect: 'read' }] as const,

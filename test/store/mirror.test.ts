@@ -17,6 +17,7 @@ import {
 import { join } from 'node:path'
 import { test } from 'node:test'
 
+import { roomy } from '../pace.ts'
 import type { Fault } from '../../src/fault.ts'
 import type { Store } from '../../src/ports.ts'
 import { lockOn } from '../../src/store/lock.ts'
@@ -67,7 +68,7 @@ test('a mirror that was moved away is noticed within a second, written again and
   const { dir, mirror, said } = await open(t)
   const before = readFileSync(mirror)
   renameSync(mirror, `${mirror}.1`)
-  await until('it is mended', () => mended(dir, 'absent'), 1_500)
+  await until('it is mended', () => mended(dir, 'absent'), roomy(1_500))
   assert.deepEqual(readFileSync(mirror).subarray(0, before.length), before)
   assert.equal(statSync(mirror).mode & 0o777, 0o600)
   assert.match(said.join(), /audit.jsonl was absent/)
@@ -78,7 +79,7 @@ test('a mirror that was replaced is set aside, written again and recorded', asyn
   const copy = readFileSync(mirror)
   rmSync(mirror)
   writeFileSync(mirror, copy, { mode: 0o600 })
-  await until('it is mended', () => mended(dir, 'moved'), 1_500)
+  await until('it is mended', () => mended(dir, 'moved'), roomy(1_500))
   const aside = readdirSync(dir).filter((name) => name.endsWith('.aside'))
   assert.equal(aside.length, 1)
   assert.deepEqual(readFileSync(join(dir, aside[0] ?? '')), copy)
@@ -91,14 +92,14 @@ test('a link planted in the place of the mirror is never written through', async
   rmSync(mirror)
   symlinkSync(target, mirror)
   await store.append(draft())
-  await until('it is mended', () => mended(dir, 'moved'), 1_500)
+  await until('it is mended', () => mended(dir, 'moved'), roomy(1_500))
   assert.equal(readFileSync(target, 'utf8'), 'precious')
 })
 
 test('a mirror that was given a second name is left to it and written again', async (t) => {
   const { dir, mirror } = await open(t)
   linkSync(mirror, join(dir, 'other-name'))
-  await until('it is mended', () => mended(dir, 'moved'), 1_500)
+  await until('it is mended', () => mended(dir, 'moved'), roomy(1_500))
   assert.notEqual(statSync(mirror).ino, statSync(join(dir, 'other-name')).ino)
 })
 
@@ -106,13 +107,13 @@ test('a mirror that was cut is completed and recorded', async (t) => {
   const { dir, mirror, store } = await open(t)
   truncateSync(mirror, statSync(mirror).size - 10)
   await store.append(draft())
-  await until('it is mended', () => mended(dir, 'torn'), 1_500)
+  await until('it is mended', () => mended(dir, 'torn'), roomy(1_500))
 })
 
 test('a line that somebody appended ends all writing: tampered', async (t) => {
   const { mirror, store, fatal } = await open(t)
   appendFileSync(mirror, '{"seq":99}\n')
-  await until('it is fatal', () => fatal.length > 0, 1_500)
+  await until('it is fatal', () => fatal.length > 0, roomy(1_500))
   assert.equal(fatal[0]?.code, 'state_tampered')
   await assert.rejects(store.append(draft()), { code: 'not_recorded' })
   assert.match(String(store.health()), /changed by somebody else/)
@@ -121,7 +122,7 @@ test('a line that somebody appended ends all writing: tampered', async (t) => {
 test('a ledger that was moved away ends all writing within a second', async (t) => {
   const { dir, store, fatal } = await open(t)
   renameSync(join(dir, 'ledger.db'), join(dir, 'elsewhere'))
-  await until('it is fatal', () => fatal.length > 0, 1_500)
+  await until('it is fatal', () => fatal.length > 0, roomy(1_500))
   assert.equal(fatal[0]?.code, 'state_tampered')
   await assert.rejects(store.append(draft()), { code: 'not_recorded' })
 })
@@ -136,7 +137,7 @@ test('while the mirror lock is busy records are answered, and the mirror follows
   assert.equal(statSync(mirror).size, before)
   assert.equal(store.health(), true)
   lock.free()
-  await until('it has followed', () => mended2(dir), 2_000)
+  await until('it has followed', () => mended2(dir), roomy(2_000))
 })
 
 test('of several processes one writes a lost mirror again and the others take it over', async (t) => {
@@ -148,7 +149,7 @@ test('of several processes one writes a lost mirror again and the others take it
     () => rmSync(mirror),
   ].entries()) {
     lose()
-    await until('it is mended', () => mended(dir, 'absent'), 1_500)
+    await until('it is mended', () => mended(dir, 'absent'), roomy(1_500))
     for (const one of others) one.tell(`append r${round}`)
     await Promise.all(others.map((one) => one.heard(`appended r${round}`)))
     await store.append(draft())

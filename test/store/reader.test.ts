@@ -6,6 +6,7 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
+import { roomy } from '../pace.ts'
 import { hmac256 } from '../../src/canonical.ts'
 import type { Store } from '../../src/ports.ts'
 import { approvePin, openReader } from '../../src/store/reader.ts'
@@ -123,7 +124,7 @@ test('an approval is recorded with the user and seen by running processes within
     before: null,
   })
   assert.deepEqual(approvePin(dir, { tool: TOOL, hash: null }), { kind: 'nothing_waits' })
-  await until('this process sees it', () => store.pins().get(TOOL)?.hash === 'h1', 1_500)
+  await until('this process sees it', () => store.pins().get(TOOL)?.hash === 'h1', roomy(1_500))
   await until(
     'the other one sees it',
     () => {

@@ -137,7 +137,7 @@ export function verified(dir: string): readonly Entry[] {
 }
 
 /** Waits for a condition, never for a time; fails after `withinMs`. */
-export async function until(what: string, met: () => boolean, withinMs = 30_000): Promise<void> {
+export async function until(what: string, met: () => boolean, withinMs = 60_000): Promise<void> {
   const end = performance.now() + withinMs
   while (!met()) {
     if (performance.now() > end) assert.fail(`did not come to pass: ${what}`)

@@ -250,7 +250,7 @@ test(
     const ran = spawnSync(process.execPath, [child, '/proc/eclusa/state'], {
       encoding: 'utf8',
       env: { ...process.env, ECLUSA_SCRIPT: 'health' },
-      timeout: 10_000,
+      timeout: 60_000,
       killSignal: 'SIGKILL',
     })
     assert.match(ran.stdout, /^refused state_refused .*\(ENOENT\)/)

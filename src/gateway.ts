@@ -50,11 +50,14 @@ export async function handle(call: Call, doors: Doors, line: Line): Promise<Repl
   }
 }
 
+const AWAY: Attempt = { kind: 'unsent', code: 'upstream_down', why: 'it cannot be asked' }
+
 async function walk(page: Page, line: Line): Promise<Reply | Next> {
   const { call, doors } = page
 
-  const facts = await learn(page)
-  if (facts === 'down') return refuse(page, null, [builtIn('upstream_down')])
+  const learned = await learn(page)
+  if (learned === 'down') return refuse(page, null, [builtIn('upstream_down')])
+  const { facts, away } = learned
   const decision = decide(call, page.set, facts)
   if (decision.effect === 'deny') return refuse(page, facts, decision.failures)
   if (line.signal.aborted) return refuse(page, facts, [builtIn('cancelled')])
@@ -64,7 +67,8 @@ async function walk(page: Page, line: Line): Promise<Reply | Next> {
   if (opened.kind !== 'ticket') return withoutSending(page, opened)
 
   const visit: Visit = { page, decision, ticket: opened.ticket, line }
-  const attempt = await send(visit)
+  // What the server offers now is not known: what was recalled of the key a moment ago holds no more.
+  const attempt = away ? AWAY : await send(visit)
   if (attempt.kind === 'asks') return askClient(visit, attempt)
   const reply = await (isTaskMade(attempt) ? handOver(visit, attempt) : release(visit, attempt))
   if (!line.signal.aborted) return reply

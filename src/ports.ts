@@ -59,6 +59,12 @@ export type Intent = {
   readonly round: number
 }
 
+/** A key, and who asks what under it; as in `Intent`. */
+export type Recalled = Pick<Intent, 'client' | 'upstream' | 'tool' | 'honoured' | 'args'> & {
+  readonly key: string
+  readonly nowUs: number
+}
+
 /** A stored answer, in era-neutral form. `answer` is null when it was larger than the limit: then only
  *  its digest and size are known. `failed`: the upstream had answered with an error. */
 export type Stored = {
@@ -139,6 +145,10 @@ export interface Store {
     }[],
     client: string | null,
   ): Promise<void>
+  /** The approved definition of the tool as the ledger keeps it, where `open` would not send under this key
+   *  but say what is known of it: so that no server is needed for that. Null where it would send, or where no
+   *  definition is approved. Nothing is claimed or written: what holds, `open` alone says. */
+  recall(asked: Recalled): Promise<Definition | null>
   /** Resolves when the record is durable. */
   append(draft: Draft): Promise<void>
   /** Claims the key and writes the intent, durable when it resolves; a `read` is only minted a ticket
@@ -220,6 +230,8 @@ export interface Upstreams {
   /** The list as last known, asked for when it is not known or no longer true. With a client, as that one has
    *  it: some servers offer what their calls have brought up. */
   list(upstream: string, kind: ListKind, client?: Client['name']): Promise<Listed>
+  /** False while a call of this client would have to wait for the server to start, or is not sent. */
+  isUp(upstream: string, client: Client['name']): boolean
   /** One tool's current definition; asks the server for its list at most once for a name that the last
    *  list lacks. `down`: the server cannot be asked. */
   definition(

@@ -56,6 +56,8 @@ type Hall = {
 type Weather = {
   readonly fails?: { readonly step: keyof Store; readonly applied: boolean; readonly fault: Fault }
   readonly run?: (params: Record<string, unknown>) => Promise<unknown>
+  /** The server cannot be asked, and of every key the ledger says what it knows of `KEY`. */
+  readonly away?: () => boolean
   /** Pins are seen as late as the port allows: not before this store has written one itself. */
   readonly late?: true
 }
@@ -109,10 +111,7 @@ async function hall(t: TestContext, weather: Weather = {}): Promise<Hall> {
   }
 }
 
-async function policyOf(): Promise<{
-  readonly policy: PolicySet
-  readonly limits: Parameters<typeof openSqlite>[0]['limits']
-}> {
+async function policyOf(): Promise<Pick<Hall, 'policy' | 'limits'>> {
   const text = JSON.stringify(CONFIG)
   const lookup = { env: () => undefined, file: () => undefined }
   const loaded = await loadConfig({ file: 'hall.json', text }, null, lookup)
@@ -137,7 +136,7 @@ const callOf = (client: Client, name: string, args: Record<string, string>): Cal
 })
 
 /** The store in a coat that writes down each step and fails at one: before it, or after it was applied. */
-function coat(store: Store, log: string[], { fails, late }: Weather): Store {
+function coat(store: Store, log: string[], { fails, late, away }: Weather): Store {
   const none: ReturnType<Store['pins']> = new Map()
   let seen = late !== true
   async function step<T>(name: keyof Store, work: () => Promise<T>): Promise<T> {
@@ -154,6 +153,7 @@ function coat(store: Store, log: string[], { fails, late }: Weather): Store {
       await step('pin', () => store.pin(pins, client))
       seen = true
     },
+    recall: (asked) => store.recall(away?.() ? { ...asked, key: KEY.request_id } : asked),
     append: (draft) => step('append', () => store.append(draft)),
     open: (intent) => step('open', () => store.open(intent)),
     close: (ticket, closing) => step('close', () => store.close(ticket, closing)),
@@ -170,7 +170,7 @@ const TOOLS = ['save', 'look', 'plain', 'hidden'].map((name) => ({
   inputSchema: { type: 'object', additionalProperties: true },
 }))
 
-function walked(log: string[], ran: unknown[], { run }: Weather): Upstreams {
+function walked(log: string[], ran: unknown[], { run, away }: Weather): Upstreams {
   const inside = inProcess('s', {
     list: () =>
       Promise.resolve({
@@ -186,6 +186,7 @@ function walked(log: string[], ran: unknown[], { run }: Weather): Upstreams {
     ...inside,
     definition(upstream, tool) {
       log.push('definition')
+      if (away?.()) return Promise.resolve('down')
       return inside.definition(upstream, tool)
     },
     attempt(ticket, send) {
@@ -205,8 +206,7 @@ const said = ({ decision, outcome, code }: Record<string, unknown>): unknown[] =
 
 test('a write that is allowed: definition, pin, intent, attempt, outcome, and then the answer', async (t) => {
   const one = await hall(t)
-  const reply = await one.call('save', KEY)
-  assert.equal(reply.kind, 'answered')
+  assert.equal((await one.call('save', KEY)).kind, 'answered')
   assert.deepEqual(one.steps(), ['definition', 'pin', 'open', 'attempt', 'close'])
   const [intent, outcome] = one.audit().slice(-2)
   assert.deepEqual([intent?.['kind'], ...said(intent ?? {})], ['intent', 'allow', 'pending', null])
@@ -227,6 +227,18 @@ test('the second write needs no pin, and the same key needs no attempt', async (
   await one.call('save', { request_id: 'req-00000002' })
   assert.deepEqual(one.steps(), ['definition', 'open', 'attempt', 'close'])
   assert.equal(one.ran.length, 2)
+})
+
+test('what the ledger said of a key and does not say any more sends nothing to a server that is away', async (t) => {
+  let isAway = false
+  const one = await hall(t, { away: () => isAway })
+  await one.call('save', KEY)
+  isAway = true
+  const reply = await one.call('save', { request_id: 'req-00000002' })
+  assert.ok(reply.kind === 'refused' && reply.refusal.code === 'upstream_down')
+  assert.deepEqual(one.steps().slice(-3), ['definition', 'open', 'close'])
+  assert.deepEqual(said(last(one)), ['allow', 'unsent', 'upstream_down'])
+  assert.equal(one.ran.length, 1)
 })
 
 test('a declared read has one record, written before its answer is released', async (t) => {

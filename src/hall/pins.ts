@@ -1,27 +1,46 @@
 // Stage 1: the definition that a call stands on, and the pins that say whether it may.
 
-import type { Client } from '../call.ts'
+import type { Client, Target } from '../call.ts'
 import type { Facts } from '../decision.ts'
-import { admits, advertise, firstUse } from '../policy/decide.ts'
+import { admits, advertise, firstUse, keyIn } from '../policy/decide.ts'
 import type { PolicySet } from '../policy/set.ts'
 import type { Listed, ListKind, Shown, Store } from '../ports.ts'
 import type { Doors, Page } from './page.ts'
 
-const NOTHING: Facts = { definition: null, pin: 'none' }
+/** What was learned. `away`: the server cannot be asked, and the facts are those on which the ledger tells what
+ *  it knows of the key; nothing may be sent on them. */
+export type Learned = { readonly facts: Facts; readonly away: boolean }
+
+const NOTHING: Learned = { facts: { definition: null, pin: 'none' }, away: false }
 
 /** What the decision needs beside the call; a new definition has been pinned when this resolves. A name that is
  *  not allowed never makes us ask the server: neither its list nor our timing tells a hidden name from an
  *  unknown one. */
-export async function learn({ call, set, doors }: Page): Promise<Facts | 'down'> {
+export async function learn(page: Page): Promise<Learned | 'down'> {
+  const { call, set, doors } = page
   const { target, client } = call
   if (call.method !== 'tools/call' || target === null) return NOTHING
   if (admits(set, client, target) !== null) return NOTHING
   const { upstream, name } = target
+  // Whoever repeats a key does not wait for a server that is not needed.
+  const isUp = doors.upstreams.isUp(upstream, client.name)
+  const early = isUp ? null : await recalled(page, target)
+  if (early !== null) return early
   const definition = await doors.upstreams.definition(upstream, name, client.name)
-  if (definition === 'down') return 'down'
+  if (definition === 'down') return (await recalled(page, target)) ?? 'down'
   if (definition === 'absent') return NOTHING
-  const pin = await settle({ client, set, doors }, target.upstream, definition)
-  return { definition, pin }
+  const pin = await settle({ client, set, doors }, upstream, definition)
+  return { facts: { definition, pin }, away: false }
+}
+
+/** What the ledger tells of this key without its server; null where it would have the call sent. */
+async function recalled(page: Page, { upstream, name }: Target): Promise<Learned | null> {
+  const { call, set, args, doors, round } = page
+  const key = round.operation === null ? keyIn(set, call) : null
+  if (key === null) return null
+  const asked = { client: call.client.name, upstream, tool: name, ...key, args }
+  const kept = await doors.store.recall({ ...asked, nowUs: doors.clock.nowUs() })
+  return kept === null ? null : { facts: { definition: kept, pin: 'approved' }, away: true }
 }
 
 /** Who is shown something, under which policy. */

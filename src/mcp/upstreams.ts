@@ -66,6 +66,7 @@ export function startUpstreams(
       const waitMs = alone ? config.listMs : Math.min(config.listMs, START_GRACE_MS)
       return lists.list(kind, await upstream.reach(waitMs))
     },
+    isUp: (name, client) => find(name).offer(client).upstream.connection() !== null,
     async definition(name, tool, client) {
       const { offer, startMs } = find(name)
       const { lists, upstream } = offer(client)

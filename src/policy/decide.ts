@@ -129,12 +129,18 @@ export function declared(
 
 /** The idempotency key that a call brings, for its record: null when it brings none, or one that is no
  *  key. */
-export function keyOf(set: PolicySet, call: Call): string | null {
+export const keyOf = (set: PolicySet, call: Call): string | null => keyIn(set, call)?.key ?? null
+
+/** As `keyOf`, with whether the server itself deduplicates by it. */
+export function keyIn(
+  set: PolicySet,
+  call: Call,
+): { readonly key: string; readonly honoured: boolean } | null {
   if (call.method !== 'tools/call' || call.target?.kind !== 'tool') return null
   const contract = set.tools.get(nameOf(set, call.target))
   const view = contract?.key?.at === undefined ? null : viewOf(call.args)
   const found = keyText(contract?.key ?? null, view, call.key)
-  return found.kind === 'key' ? found.key : null
+  return found.kind === 'key' ? found : null
 }
 
 /** What each method may be about. A call that mixes them up is about nothing. */

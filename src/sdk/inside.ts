@@ -26,6 +26,7 @@ export function inProcess(name: string, inside: Inside): Upstreams {
   return {
     names: [name],
     list,
+    isUp: () => true,
     async definition(upstream, tool) {
       const { items, complete } = await list(upstream, 'tools')
       return items.find((item) => item.name === tool) ?? (complete ? 'absent' : 'down')

@@ -36,7 +36,7 @@ export function openOperation(book: Book, desk: Desk, work: OpenWork): OpenDone 
   }
   if (work.continues !== null) return goOn(book, desk, work, work.continues)
   const row = work.key === null ? null : rowOfKey(book, work, desk)
-  const found = row === null ? 'free' : stateOf(row, work, desk.retention)
+  const found = row === null ? 'free' : stateOf(row, asking(work), desk.retention)
   if (found === 'free') return claim(book, desk, work, row)
   if (found === 'replayed' && row !== null) return replay(book, work, row)
   return turnedAway(book, work, found === 'replayed' ? 'busy' : found)
@@ -129,19 +129,24 @@ const NO_INPUT =
 const NO_TASK =
   "SELECT * FROM operations WHERE state = 'task' AND key IS NULL AND touched_us < ? LIMIT ?"
 
+const asking = (work: OpenWork): Asking => ({ ...work, nowUs: work.draft.ts })
+
 /** True while a process has the call in its hands. */
 const isHeld = ({ state }: Operation): boolean => state === 'open' || state === 'parked'
 
+/** What a new send needs to say of itself to be told of its key. */
+export type Asking = Pick<OpenWork, 'argsDigest' | 'honoured'> & { readonly nowUs: number }
+
 /** What the row says about a new send under its key. */
-function stateOf(
+export function stateOf(
   row: Operation,
-  work: OpenWork,
+  work: Asking,
   { keptUs, refusedUs }: Retention,
 ): 'free' | 'replayed' | 'busy' | 'conflict' | 'unknown' | 'expired' {
   if (row.state === 'unsent') return 'free'
   const same = row.args_digest === work.argsDigest
   if (isHeld(row)) return same ? 'busy' : 'conflict'
-  const ageUs = work.draft.ts - row.touched_us
+  const ageUs = work.nowUs - row.touched_us
   if (ageUs > keptUs + refusedUs) return 'free'
   if (ageUs > keptUs) return 'expired'
   if (!same) return 'conflict'
@@ -158,7 +163,7 @@ function goOn(book: Book, desk: Desk, work: OpenWork, operation: string): OpenDo
   const row = rowOf(book, operation)
   if (row === null || !isSame(row, work)) return turnedAway(book, work, 'ended')
   if (row.state === 'done' && row.key !== null) {
-    const found = stateOf(row, work, desk.retention)
+    const found = stateOf(row, asking(work), desk.retention)
     return found === 'replayed' ? replay(book, work, row) : turnedAway(book, work, 'ended')
   }
   const waits = row.state === 'input' || (row.state === 'parked' && row.lease === desk.nonce)
@@ -262,7 +267,8 @@ function pinned(book: Book, { upstream, tool }: OpenWork): string | null {
   return typeof hash === 'string' ? hash : null
 }
 
-const BY_KEY =
+/** The row of a key. Parameters: client, upstream, tool, key. */
+export const BY_KEY: string =
   'SELECT * FROM operations WHERE client = ? AND upstream = ? AND tool = ? AND key IS ? AND key IS NOT NULL'
 
 /** The row of the key; when its send is open and the owner is dead, as it is after that is recorded. */

@@ -8,6 +8,8 @@ import { Fault } from '../fault.ts'
 import type { Draft } from '../ledger/entry.ts'
 import type { ClientRow, Closing, Intent, Opened, Pin, Store, Ticket } from '../ports.ts'
 import { STORE_LIMITS } from './limits.ts'
+import { placeOf } from './place.ts'
+import { type Recall, recallIn } from './recall.ts'
 import { type Link, openLink } from './link.ts'
 import { sealsOf } from './seal.ts'
 import type { CloseWork, OpenDone, OpenWork, PinRow, SettleWork } from './wire.ts'
@@ -76,6 +78,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     named,
     owed,
     options,
+    recall: recallIn(placeOf(setup.dir).ledger, setup),
     segment: started.segment,
     key: Buffer.from(started.key, 'hex'),
     sealKey: Buffer.from(started.sealKey, 'hex'),
@@ -92,6 +95,7 @@ type Desk = {
   readonly named: ReadonlyMap<string, ClientRow>
   readonly owed: CloseWork[]
   readonly options: SqliteOptions
+  readonly recall: Recall
   readonly segment: string
   readonly key: Uint8Array
   readonly sealKey: Uint8Array
@@ -135,6 +139,7 @@ function storeOn(desk: Desk): Store {
       })
       await link.ask({ kind: 'pin', pins: works, client }, 'not_recorded')
     },
+    recall: async (asked) => desk.recall.ask(asked),
     append: (draft) => record(draft, 'not_recorded'),
     async open(intent) {
       if (intent.does === 'read') return openRead(desk, intent, mint, record)
@@ -159,6 +164,7 @@ function storeOn(desk: Desk): Store {
     },
     health: link.health,
     async stop() {
+      desk.recall.close()
       await link.ask({ kind: 'stop' }, 'not_recorded')
     },
   }

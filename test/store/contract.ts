@@ -277,6 +277,36 @@ export function contract(
     }
   })
 
+  test(`${name}: what is known of a key is recalled with its approved definition, without a claim`, async (t) => {
+    const { store, entries } = await open(t)
+    const wish = { ...intent(store, 'key-1', { pin: 'h1' }), nowUs: nowUs(), key: 'key-1' }
+    await store.pin(
+      [{ tool: 'notes/write_note', definition: definition('h1'), state: 'approved' }],
+      'writer',
+    )
+    assert.equal(await store.recall(wish), null, 'a key that nobody used')
+    const ticket = ticketOf(await store.open(wish))
+    const count = entries().length
+    assert.equal((await store.recall(wish))?.hash, 'h1', 'in flight')
+    await store.close(ticket, closing(store, { outcome: 'unsent', store: null }))
+    assert.equal(await store.recall(wish), null, 'certainly not executed')
+    const second = ticketOf(await store.open(intent(store, 'key-1', { pin: 'h1' })))
+    await store.close(second, closing(store, { outcome: 'unknown', store: null }))
+    assert.equal((await store.recall(wish))?.hash, 'h1', 'not known')
+    assert.equal(await store.recall({ ...wish, honoured: true }), null, 'would be sent again')
+    await store.close(second, closing(store))
+    const recalled = await store.recall({ ...wish, honoured: true })
+    assert.equal(JSON.stringify(recalled?.value), '{"name":"write_note"}', 'done')
+    const other = { ...wish, args: store.digest('{"other":1}') }
+    assert.equal((await store.recall(other))?.hash, 'h1', 'a conflict')
+    for (const elsewhere of [{ client: 'x' }, { upstream: 'x' }, { tool: 'x' }, { key: 'x' }])
+      assert.equal(await store.recall({ ...wish, ...elsewhere }), null)
+    assert.equal(await store.recall({ ...wish, nowUs: nowUs() + 61 * DAY_US }), null, 'long ago')
+    assert.equal(entries().length, count + 4)
+    await store.stop()
+    await assert.rejects(store.recall(wish), { code: 'not_recorded' })
+  })
+
   test(`${name}: after stop nothing is recorded any more and every call says so`, async (t) => {
     const { store, entries } = await open(t)
     await Promise.all([store.append(draft({ name: 'queued' })), store.stop()])

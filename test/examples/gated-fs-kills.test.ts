@@ -4,17 +4,19 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { describe, test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { verifier } from '../../src/ledger/chain.ts'
 import { auditDir, newPlace, type Peer, type Place, start, until, type Way } from './peer.ts'
 
-/** Kills in all, three of four of the server with its gate inside. A kill costs 0.4 s of a core. */
+/** Kills in all, in four lanes with a ledger each, so that they wait together; three are of the server with its
+ *  gate inside. A kill costs 0.4 s of a core. */
 const TOTAL = Number(
   process.env['ECLUSA_KILLS'] ?? (process.env['ECLUSA_LONG'] === '1' ? 2_000 : 300),
 )
-const KILLS = { inside: Math.ceil(TOTAL * 0.75), behind: Math.floor(TOTAL * 0.25) }
+const LANES: readonly Way[] = ['behind', 'inside', 'inside', 'inside']
+const KILLS = Math.ceil(TOTAL / LANES.length)
 const TIMEOUT_MS = 60_000 + TOTAL * 5_000
 /** One process in four dies while it starts; the others after some answers and up to so long. */
 const MAX_START_MS = 600
@@ -64,37 +66,43 @@ function verify(way: Way, place: Place): readonly Entry[] {
   return lines.map((line) => JSON.parse(line) as Entry)
 }
 
-for (const way of ['inside', 'behind'] as const) {
-  test(`${way}: ${KILLS[way]} random kills`, { timeout: TIMEOUT_MS }, async (t) => {
-    t.diagnostic(`seed ${SEED}`)
-    const roll = dice(SEED)
-    const place = newPlace()
-    const told: Acknowledged = new Map()
-    let ids = 0
-    const next = (): string => {
-      const id = roll() < 0.3 && ids > 0 ? Math.floor(roll() * ids) : ids++
-      return `req-${String(id).padStart(8, '0')}`
-    }
-    for (let kill = 0; kill < KILLS[way]; kill++) {
-      const peer = start(way, place)
-      const writers = Array.from({ length: IN_FLIGHT }, () => write(peer, next, told))
-      const early = roll() < 0.25
-      const answers = Math.floor(roll() * MAX_ANSWERS)
-      if (!early) await until('some answers', () => peer.heard.length > answers)
-      await sleep(roll() * (early ? MAX_START_MS : MAX_MORE_MS))
-      await peer.kill()
-      await Promise.all(writers)
-    }
-    const last = start(way, place)
-    await last.call('read_ledger', {})
-    assert.equal(await last.end(), 0, last.stderr())
+async function lane(t: TestContext, way: Way, seed: number): Promise<void> {
+  t.diagnostic(`seed ${seed}`)
+  const roll = dice(seed)
+  const place = newPlace()
+  const told: Acknowledged = new Map()
+  let ids = 0
+  const next = (): string => {
+    const id = roll() < 0.3 && ids > 0 ? Math.floor(roll() * ids) : ids++
+    return `req-${String(id).padStart(8, '0')}`
+  }
+  for (let kill = 0; kill < KILLS; kill++) {
+    const peer = start(way, place)
+    const writers = Array.from({ length: IN_FLIGHT }, () => write(peer, next, told))
+    const early = roll() < 0.25
+    const answers = Math.floor(roll() * MAX_ANSWERS)
+    if (!early) await until('some answers', () => peer.heard.length > answers)
+    await sleep(roll() * (early ? MAX_START_MS : MAX_MORE_MS))
+    await peer.kill()
+    await Promise.all(writers)
+  }
+  const last = start(way, place)
+  await last.call('read_ledger', {})
+  assert.equal(await last.end(), 0, last.stderr())
 
-    const entries = verify(way, place)
-    t.diagnostic(`${told.size} acknowledged, ${entries.length} records`)
-    assert.ok(told.size > 0, 'some notes were written at all')
-    check(place, entries, told)
-  })
+  const entries = verify(way, place)
+  t.diagnostic(`${told.size} acknowledged, ${entries.length} records`)
+  assert.ok(told.size > 0, 'some notes were written at all')
+  check(place, entries, told)
 }
+
+describe('at once', { concurrency: LANES.length }, () => {
+  for (const [at, way] of LANES.entries()) {
+    test(`${way}: ${KILLS} random kills, lane ${at}`, { timeout: TIMEOUT_MS }, (t) =>
+      lane(t, way, SEED + at),
+    )
+  }
+})
 
 function check(place: Place, entries: readonly Entry[], told: Acknowledged): void {
   const dir = join(place.ledger, 'notes')

@@ -22,7 +22,7 @@ const COMMANDS: Readonly<Record<Way, readonly string[]>> = {
 }
 
 /** Hundreds of starts of one program: what Node compiled for one is there for the next. */
-const COMPILED = join(ROOT, 'node_modules', '.cache', 'compiled')
+export const COMPILED: string = join(ROOT, 'node_modules', '.cache', 'compiled')
 
 export const MODERN = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',

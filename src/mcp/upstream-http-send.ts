@@ -1,9 +1,10 @@
 // One HTTP exchange: what was sent, what came back as it comes, and how sure we are of either.
 
-import type { ClientRequest, IncomingMessage } from 'node:http'
-
 import { type SseEvent, sseReader } from './sse-read.ts'
 import type { HeaderSet } from './upstream-http-headers.ts'
+import { CONNECT_MS, type LaneFault, type Passage } from './upstream-http-lane.ts'
+import type { ReplyHead } from './upstream-http-reply.ts'
+import { requestHead } from './upstream-http-request.ts'
 import { PRIVATE, type Site } from './upstream-http-site.ts'
 
 /** What is sent. `own`: headers that go to the server's own origin only. `long`: its reply is a stream that
@@ -57,9 +58,6 @@ export type Sending = {
   readonly hold: (ms: number) => void
 }
 
-/** How long a connection may take to be made. */
-const CONNECT_MS = 10_000
-const MAX_HEAD_BYTES = 16 * 1024
 /** Bytes of a reply that is no success: only a refusal is looked for in it. */
 const ERROR_BYTES = 64 * 1024
 /** How long a stream may take to end after what was wanted of it. */
@@ -67,21 +65,20 @@ const LINGER_MS = 200
 const MAX_REDIRECTS = 3
 const MAX_RETRY_AFTER_S = 86_400
 
+/** What takes the body of a reply, and what it is when it is whole. */
+type Taker = { readonly data: (chunk: Buffer) => void; readonly body: () => Buffer }
+
 type State = {
   readonly site: Site
   readonly letter: Omit<Letter, 'body'>
   readonly ears: SendEars
   /** Held only until nobody can want it again. */
-  body: Buffer | null
-  request: ClientRequest | null
-  reply: IncomingMessage | null
-  handed: boolean
-  /** A byte of a reply came. */
-  heard: boolean
+  body: string | null
+  passage: Passage | null
+  head: Head | null
+  taker: Taker | null
   over: boolean
-  finishing: boolean
   redirects: number
-  timer: NodeJS.Timeout | undefined
 }
 
 /** Sends one request. Never throws. */
@@ -91,112 +88,75 @@ export function send(site: Site, letter: Letter, ears: SendEars): Sending {
     site,
     letter: rest,
     ears,
-    body: body === null ? null : Buffer.from(body),
-    request: null,
-    reply: null,
-    handed: false,
-    heard: false,
+    body,
+    passage: null,
+    head: null,
+    taker: null,
     over: false,
-    finishing: false,
     redirects: 0,
-    timer: undefined,
   }
   start(state, site.url)
   return {
-    handed: () => state.handed,
+    handed: () => state.passage?.handed() === true,
     stop() {
-      close(state)
+      state.over = true
+      state.passage?.stop()
     },
     finish() {
-      if (state.over || state.finishing) return
-      state.finishing = true
-      state.timer = setTimeout(() => close(state), LINGER_MS).unref()
+      if (state.over) return
+      state.over = true
+      state.passage?.leave(LINGER_MS)
     },
-    hold(ms) {
-      const { reply } = state
-      if (reply === null || reply.isPaused()) return
-      reply.pause()
-      setTimeout(() => reply.resume(), ms).unref()
-    },
+    hold: (ms) => state.passage?.hold(ms),
   }
 }
 
-/** What the runtime refuses to send is not sent, and does not end this process. */
+/** What cannot be written as a request is not sent, and does not end this process. */
 function start(state: State, to: URL): void {
-  try {
-    begin(state, to)
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown'
+  const { body, letter, site } = state
+  const own = to.origin === site.url.origin ? letter.own : null
+  const head = requestHead(to, { method: letter.method, headers: letter.headers, own, body })
+  if (head === null) {
     // Later, as everything else that is heard.
-    setImmediate(() =>
-      end(state, { kind: 'unreached', why: `the request to it cannot be made (${code})` }),
-    )
+    setImmediate(() => end(state, { kind: 'unreached', why: 'the request to it cannot be made' }))
+    return
   }
-}
-
-function close(state: State): void {
-  state.over = true
-  clearTimeout(state.timer)
-  state.request?.destroy()
+  const ears = {
+    handed: (kept: boolean) => state.ears.handed?.(kept),
+    head: (came: ReplyHead) => receive(state, to, came),
+    data: (chunk: Buffer) => state.taker?.data(chunk),
+    end: () => whole(state),
+    failed: (fault: LaneFault) => failed(state, fault),
+  }
+  state.passage = site.open(to, { head, body }, ears, letter.long)
 }
 
 function end(state: State, ending: Ending): void {
   if (state.over) return
   state.over = true
-  clearTimeout(state.timer)
-  if (!state.finishing) state.ears.end(ending)
+  state.ears.end(ending)
 }
 
-function begin(state: State, to: URL): void {
-  const { body, letter, site } = state
-  const own = to.origin === site.url.origin ? letter.own : {}
-  const length = body === null ? {} : { 'Content-Length': body.length }
-  const request = site.open(
-    to,
-    {
-      method: letter.method,
-      headers: { ...own, ...letter.headers, ...length },
-      maxHeaderSize: MAX_HEAD_BYTES,
-    },
-    letter.long,
-  )
-  state.request = request
-  request.once('socket', (socket) => {
-    // One that failed at once is not connecting any more, and was never connected.
-    if (request.reusedSocket) return hand(state, true)
-    if (!socket.connecting && !socket.destroyed) return hand(state, false)
-    const timer = setTimeout(() => request.destroy(new Error(TOO_SLOW)), CONNECT_MS)
-    // Over TLS nothing of the request is written before the server has proved who it is.
-    socket.once(to.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
-      clearTimeout(timer)
-      hand(state, false)
-    })
-    socket.once('close', () => clearTimeout(timer))
-  })
-  request.once('response', (reply) => receive(state, to, reply))
-  request.on('error', (error) => failed(state, request, error))
-  request.end(body ?? undefined)
+function whole(state: State): void {
+  const { head, taker } = state
+  if (head !== null && taker !== null) end(state, { kind: 'whole', head, body: taker.body() })
 }
 
-function hand(state: State, kept: boolean): void {
-  state.handed = true
-  state.ears.handed?.(kept)
-}
-
-const TOO_SLOW = 'no connection in time'
-
-function failed(state: State, request: ClientRequest, error: NodeJS.ErrnoException): void {
-  if (!state.handed) return end(state, { kind: 'unreached', why: whyUnreached(error) })
-  const stale = request.reusedSocket && !state.heard
-  const why = error.code === 'HPE_HEADER_OVERFLOW' ? 'its reply has too many headers' : BROKEN
-  end(state, { kind: 'broken', why, stale })
+function failed(state: State, { handed, stale, why }: LaneFault): void {
+  if (!handed) return end(state, { kind: 'unreached', why: whyUnreached(why) })
+  end(state, { kind: 'broken', why: FAULTS.get(why) ?? BROKEN, stale })
 }
 
 const BROKEN = 'it closed the connection before its answer was whole'
+const FAULTS: ReadonlyMap<LaneFault['why'], string> = new Map([
+  ['too_large', 'its reply has too many headers'],
+  ['no_http', 'its reply is no HTTP that can be read'],
+])
 
-function whyUnreached(error: NodeJS.ErrnoException): string {
-  const { code = '' } = error
-  if (error.message === TOO_SLOW) return `it took no connection in ${CONNECT_MS / 1000} s`
+function whyUnreached(why: LaneFault['why']): string {
+  if (why === 'too_slow') return `it took no connection in ${CONNECT_MS / 1000} s`
+  if (why === 'too_many') return 'too many requests wait for a connection to it'
+  const code = why !== null && typeof why === 'object' ? (why.code ?? '') : ''
   if (code === PRIVATE)
     return 'its name now leads to a private address; set allow_private to go there'
   const told = UNREACHED.get(code)
@@ -211,12 +171,8 @@ const UNREACHED: ReadonlyMap<string, string> = new Map([
   ['EAI_AGAIN', 'its name cannot be looked up now'],
 ])
 
-function receive(state: State, to: URL, reply: IncomingMessage): void {
-  state.heard = true
-  if (state.over) {
-    reply.destroy()
-    return
-  }
+function receive(state: State, to: URL, reply: ReplyHead): void {
+  if (state.over) return
   const head = headOf(reply)
   const next = redirected(state, to, reply)
   if (typeof next === 'string') {
@@ -224,28 +180,28 @@ function receive(state: State, to: URL, reply: IncomingMessage): void {
     return
   }
   if (next !== null) {
-    reply.resume()
-    state.handed = false
-    state.heard = false
+    state.passage?.leave(LINGER_MS)
+    state.passage = null
     start(state, next)
     return
   }
-  state.reply = reply
+  state.head = head
   state.body = null
   state.ears.head?.(head)
   // What hears of the head may have stopped it.
   if (over(state)) return
-  if (head.status < 300 && head.type === 'events') stream(state, head, reply)
-  else gather(state, head, reply)
+  state.taker =
+    head.status < 300 && head.type === 'events'
+      ? stream(state, head, reply)
+      : gather(state, head, reply)
 }
 
 const over = (state: State): boolean => state.over
 
 /** The address to go on to, why it is not gone to, or null where nothing is redirected. Only the two statuses
  *  that keep the method and the body say that nothing was done with the request. */
-function redirected(state: State, from: URL, reply: IncomingMessage): URL | string | null {
-  const { statusCode: status = 0 } = reply
-  const { location } = reply.headers
+function redirected(state: State, from: URL, { headers, status }: ReplyHead): URL | string | null {
+  const location = headers.get('location')
   if (status < 300 || status > 399 || location === undefined) return null
   const to = URL.parse(location, from.href)
   if (to === null || (to.protocol !== 'https:' && to.protocol !== 'http:')) {
@@ -258,19 +214,21 @@ function redirected(state: State, from: URL, reply: IncomingMessage): URL | stri
   return ++state.redirects > MAX_REDIRECTS ? 'it redirects in a circle' : to
 }
 
-function headOf(reply: IncomingMessage): Head {
-  const { headers, statusCode: status = 0 } = reply
-  const [type = ''] = (headers['content-type'] ?? '').toLowerCase().split(';')
-  const session = headers['mcp-session-id']
-  const after = headers['retry-after'] ?? ''
+function headOf({ headers, status }: ReplyHead): Head {
+  const after = headers.get('retry-after') ?? ''
   return {
     status,
-    type: TYPES.get(type.trim()) ?? 'other',
-    session: typeof session === 'string' ? session : null,
+    type: typeOf(headers.get('content-type') ?? ''),
+    session: headers.get('mcp-session-id') ?? null,
     retryAfterMs: /^[0-9]{1,9}$/.test(after)
       ? 1000 * Math.min(Number(after), MAX_RETRY_AFTER_S)
       : null,
   }
+}
+
+function typeOf(text: string): Head['type'] {
+  const [type = ''] = text.toLowerCase().split(';', 1)
+  return TYPES.get(type.trim()) ?? 'other'
 }
 
 const TYPES: ReadonlyMap<string, Head['type']> = new Map([
@@ -278,67 +236,52 @@ const TYPES: ReadonlyMap<string, Head['type']> = new Map([
   ['text/event-stream', 'events'],
 ])
 
-function stream(state: State, head: Head, reply: IncomingMessage): void {
+function stream(state: State, head: Head, reply: ReplyHead): Taker | null {
   const { ears, letter } = state
+  if (encoded(reply)) return refuse(state, head, ENCODED)
   const reader = sseReader(letter.limitBytes, {
     event(event) {
-      if (!state.over && !state.finishing) ears.event?.(event)
+      if (!state.over) ears.event?.(event)
     },
-    retry: (ms) => ears.retry?.(ms),
+    retry(ms) {
+      if (!state.over) ears.retry?.(ms)
+    },
     tooLong: () => refuse(state, head, `it says more than ${letter.limitBytes} bytes at once`),
   })
-  if (encoded(reply)) return refuse(state, head, ENCODED)
-  reply.on('data', (chunk: Buffer) => {
-    if (!state.finishing) reader.push(chunk)
-  })
-  finale(state, head, { reply, body: () => NOTHING })
+  return { data: (chunk) => reader.push(chunk), body: () => NOTHING }
 }
 
 const NOTHING: Buffer = Buffer.alloc(0)
 const ENCODED = 'its reply is compressed, which was not asked for'
-const encoded = (reply: IncomingMessage): boolean =>
-  (reply.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity'
+const encoded = ({ headers }: ReplyHead): boolean =>
+  (headers.get('content-encoding') ?? 'identity').toLowerCase() !== 'identity'
 
-function gather(state: State, head: Head, reply: IncomingMessage): void {
+function gather(state: State, head: Head, reply: ReplyHead): Taker | null {
   const success = head.status < 300
   const limit = success ? state.letter.limitBytes : ERROR_BYTES
   const tooLong = `its answer has more than ${limit} bytes`
   if (success && encoded(reply)) return refuse(state, head, ENCODED)
-  if (success && Number(reply.headers['content-length'] ?? 0) > limit)
+  if (success && Number(reply.headers.get('content-length') ?? 0) > limit)
     return refuse(state, head, tooLong)
   let chunks: Buffer[] = []
   let bytes = 0
-  reply.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    if (bytes > limit) {
+  return {
+    data(chunk) {
+      bytes += chunk.length
+      if (bytes <= limit) {
+        chunks.push(chunk)
+        return
+      }
       chunks = []
       // The status says enough; a refusal that needs more words is none that we know.
-      if (success) refuse(state, head, tooLong)
-      else refuse(state, head, `it answered with HTTP status ${head.status}`)
-    } else chunks.push(chunk)
-  })
-  finale(state, head, {
-    reply,
+      refuse(state, head, success ? tooLong : `it answered with HTTP status ${head.status}`)
+    },
     body: () => (chunks.length === 1 ? (chunks[0] ?? NOTHING) : Buffer.concat(chunks)),
-  })
+  }
 }
 
-function refuse(state: State, head: Head, why: string): void {
-  if (state.over) return
+function refuse(state: State, head: Head, why: string): null {
   end(state, { kind: 'refused', head, why })
-  state.request?.destroy()
-}
-
-function finale(
-  state: State,
-  head: Head,
-  { reply, body }: { readonly reply: IncomingMessage; readonly body: () => Buffer },
-): void {
-  const cut = (): void => end(state, { kind: 'broken', why: BROKEN, stale: false })
-  reply.once('end', () => {
-    if (reply.complete) end(state, { kind: 'whole', head, body: body() })
-    else cut()
-  })
-  reply.once('error', cut)
-  reply.once('close', cut)
+  state.passage?.stop()
+  return null
 }

@@ -1,8 +1,15 @@
 // The place where a server over HTTP lives: its sockets, and the addresses that may be connected to.
 
 import type { LookupAddress } from 'node:dns'
-import type * as Http from 'node:http'
 import type * as Net from 'node:net'
+
+import {
+  type LaneEars,
+  type Lanes,
+  lanes,
+  type Parcel,
+  type Passage,
+} from './upstream-http-lane.ts'
 
 /** Resolves a name to all its addresses, as `dns.lookup` does with `all`. */
 export type Resolve = (
@@ -22,56 +29,43 @@ export type SiteOptions = {
 /** A place that keeps its connections. `long`: a stream that stays open, which takes no place of a call. */
 export type Site = {
   readonly url: URL
-  readonly open: (to: URL, options: Http.RequestOptions, long: boolean) => Http.ClientRequest
+  readonly open: (to: URL, parcel: Parcel, ears: LaneEars, long: boolean) => Passage
   /** Why a redirect to this address is not followed; null when it is. */
   readonly refuses: (from: URL, to: URL) => string | null
   /** Closes every connection, also those in use. */
   readonly close: () => void
 }
 
-/** Connections to one server that carry calls, and those that are kept without one. */
+/** Connections to one origin that carry calls, and those that are kept without one. */
 const MAX_SOCKETS = 256
 const MAX_FREE_SOCKETS = 64
 /** Streams that stay open. */
 const MAX_LONG = 64
-/** How long a connection without a call is kept. Servers close theirs after 5 s and more; one that is closed
- *  just when we write is a call of which nobody can say whether it arrived. */
-const KEEP_MS = 4000
 /** The code of an address that may not be connected to. */
 export const PRIVATE = 'ERR_ECLUSA_PRIVATE'
 
-/** The place of this server. Loads the HTTP library of the runtime on its first use. */
+/** The place of this server. Loads what TLS needs on the first use of https. */
 export function site(options: SiteOptions): Site {
   const url = new URL(options.url)
   const lookup = guarded(url.hostname, options)
-  const agents = new Map<string, Http.Agent>()
-  const agentOf = (protocol: string, long: boolean): Http.Agent => {
-    const key = `${protocol}${long}`
-    let agent = agents.get(key)
-    if (agent === undefined) {
-      const { Agent: Kept } = library(protocol)
-      agent = new Kept({
-        keepAlive: true,
-        maxSockets: long ? MAX_LONG : MAX_SOCKETS,
-        maxFreeSockets: long ? 1 : MAX_FREE_SOCKETS,
-        scheduling: 'lifo',
-        timeout: KEEP_MS,
-      })
-      agents.set(key, agent)
-    }
-    return agent
-  }
-  const own = partsOf(url)
+  const all = { calls: new Map<string, Lanes>(), long: new Map<string, Lanes>() }
   return {
     url,
-    open(to, given, long) {
-      const { protocol } = to
-      return library(protocol).request({
-        ...(to === url ? own : partsOf(to)),
-        ...given,
-        agent: agentOf(protocol, long),
-        lookup,
-      })
+    open(to, parcel, ears, long) {
+      const pools = long ? all.long : all.calls
+      let pool = pools.get(to.origin)
+      if (pool === undefined) {
+        // A server that redirects to ever new places leaves nothing here.
+        for (const [origin, one] of pools) if (one.isEmpty()) pools.delete(origin)
+        pool = lanes({
+          ...placeOf(to),
+          lookup,
+          maxOpen: long ? MAX_LONG : MAX_SOCKETS,
+          maxFree: long ? 1 : MAX_FREE_SOCKETS,
+        })
+        pools.set(to.origin, pool)
+      }
+      return pool.open(parcel, ears)
     },
     refuses(from, to) {
       if (!options.allowRedirects) return 'it redirects; set allow_redirects to follow it'
@@ -84,29 +78,25 @@ export function site(options: SiteOptions): Site {
       return 'it redirects to a private address; set allow_private to follow it'
     },
     close() {
-      for (const agent of agents.values()) agent.destroy()
+      for (const pool of [...all.calls.values(), ...all.long.values()]) pool.close()
     },
   }
 }
 
-/** What of an address a request needs: worked out once, not for each call. */
-function partsOf({ hostname, pathname, port, protocol, search }: URL): Http.RequestOptions {
-  const parts = {
-    protocol,
-    hostname: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname,
-    path: pathname + search,
-    ...(port === '' ? {} : { port }),
+/** What of an address a connection needs. */
+function placeOf({ hostname, port, protocol }: URL): {
+  readonly secure: boolean
+  readonly host: string
+  readonly port: number
+} {
+  const secure = protocol === 'https:'
+  const usual = secure ? 443 : 80
+  return {
+    secure,
+    host: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname,
+    port: port === '' ? usual : Number(port),
   }
-  // Whatever the environment of this process says of certificates.
-  return protocol === 'https:' ? { ...parts, ...VERIFIED } : parts
 }
-
-const VERIFIED = { rejectUnauthorized: true }
-
-const library = (protocol: string): Pick<typeof Http, 'Agent' | 'request'> =>
-  protocol === 'https:'
-    ? process.getBuiltinModule('node:https')
-    : process.getBuiltinModule('node:http')
 
 /** Gives the socket only addresses that may be connected to: what is checked is what is connected. The name
  *  in the configuration may lead inside from the start; no other may, and it may not come to. */

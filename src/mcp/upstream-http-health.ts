@@ -35,6 +35,9 @@ export type Health = {
   dueAt: number
   failures: number
   broken: number
+  /** It was given up because it cut its replies, and has answered no call since: that it greets and lists its
+   *  tools says nothing of that. */
+  cuts: boolean
 }
 
 /** A place for it, filled by the first who speaks to the server. */
@@ -53,6 +56,8 @@ const MAX_BROKEN = 3
  *  them all is spared, however many calls wait. */
 const FIRST_WINDOW = 4
 const MAX_WINDOW = 256
+/** The same for a server that has failed again: it has shown what it does to them. */
+const ILL_WINDOW = 1
 /** Requests without a reply while nothing is known of the server's health. */
 const MAX_CAREFUL = 1
 
@@ -67,6 +72,7 @@ export const httpHealth = (options: SiteOptions): Health => ({
   dueAt: 0,
   failures: 0,
   broken: 0,
+  cuts: false,
 })
 
 /** True when one more request may start. */
@@ -98,7 +104,7 @@ export function well(health: Health): void {
 }
 
 /** It failed: the next attempt has to wait, whoever makes it. */
-export function strike(health: Health): void {
+export function strike(health: Health, how: 'unreached' | 'broken' = 'unreached'): void {
   const now = performance.now()
   if (health.healthy && now - health.healthySince > SUSTAINED_MS) health.failures = 0
   const wait = Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** health.failures)
@@ -106,16 +112,22 @@ export function strike(health: Health): void {
   health.dueAt = now + wait * (0.75 + Math.random() / 2)
   health.healthy = false
   health.gate.careful = true
-  health.gate.window = FIRST_WINDOW
+  health.cuts = how === 'broken'
+  narrow(health)
+}
+
+function narrow({ gate, failures }: Health): void {
+  gate.window = failures > 1 ? ILL_WINDOW : FIRST_WINDOW
 }
 
 /** A request was lost. For a server that nobody can reach, or that breaks what it says again and again, it is
  *  the same for all who speak to it. */
 export function lost(health: Health, how: 'unreached' | 'broken', why: string): void {
   health.broken++
-  health.gate.window = FIRST_WINDOW
+  narrow(health)
   if (!health.healthy) return
-  if (how === 'broken' && !health.gate.careful && health.broken < MAX_BROKEN) return
-  strike(health)
+  const isMet = health.gate.careful || health.cuts || health.broken >= MAX_BROKEN
+  if (how === 'broken' && !isMet) return
+  strike(health, how)
   for (const member of health.members) member.fall(why)
 }

@@ -54,6 +54,8 @@ export type HttpOptions = ServerOptions & {
 const PATIENCE_MS = 1000
 /** With nothing said against it, a server that was just reached is trusted after so long. */
 const TRUST_MS = 1000
+/** How long a server that cut its replies is listened to with no stream, unless it answers a call. */
+const DOUBT_MS = 5000
 /** How long the end of a session is waited for. */
 const FAREWELL_MS = 1000
 /** Between two questions whether a server still speaks what it spoke. */
@@ -75,6 +77,8 @@ type Life = {
   renewing: Promise<boolean> | null
   timer: NodeJS.Timeout | undefined
   trusting: NodeJS.Timeout | undefined
+  /** Until the stream of the session is opened. */
+  listening: NodeJS.Timeout | undefined
   mode: Mode
   checkedAt: number
   lastId: number
@@ -97,6 +101,7 @@ export function startHttpUpstream(options: HttpOptions): Upstream {
     renewing: null,
     timer: undefined,
     trusting: undefined,
+    listening: undefined,
     mode: options.era === 'auto' ? 'probe' : options.era,
     checkedAt: -CHECK_GAP_MS,
     lastId: 0,
@@ -191,10 +196,27 @@ function enter(life: Life, link: Link, { hello, session }: Greeted): void {
   if (session !== null) life.epoch = session.epoch
   const connection = connectionOf(hello, httpWire(link), life.options)
   life.connection = connection
-  life.stream?.stop()
-  life.stream =
-    session === null ? null : listenOn(link, session, () => void renew(life, session.epoch))
+  unlisten(life)
+  // A connection more for a server that may cut the first call again would be one too many.
+  if (life.health.cuts) life.listening = setTimeout(() => listen(life), DOUBT_MS).unref()
+  else listen(life)
   life.options.ready(connection)
+}
+
+/** Opens the stream of the session, where there is one. */
+function listen(life: Life): void {
+  unlisten(life)
+  const { link } = life
+  const session = link?.session ?? null
+  if (link === null || session === null) return
+  life.stream = listenOn(link, session, () => void renew(life, session.epoch))
+}
+
+function unlisten(life: Life): void {
+  clearTimeout(life.listening)
+  life.listening = undefined
+  life.stream?.stop()
+  life.stream = null
 }
 
 function linkOf(life: Life): Link {
@@ -238,9 +260,13 @@ function keeperOf(life: Life, own: () => Link): Keeper {
       if (life.link === own() && life.state === 'up') lost(life.health, how, why)
     },
     alive() {
-      if (life.link !== own()) return
-      life.health.broken = 0
-      trust(life.health.gate)
+      const { health, link } = life
+      if (link === null || link !== own()) return
+      health.broken = 0
+      if (health.cuts && !hasAnswered(link)) return
+      health.cuts = false
+      trust(health.gate)
+      if (life.listening !== undefined) listen(life)
     },
     // A session that was made for one era cannot find another; the one that probes can.
     outdated: () => life.health.members.forEach((one) => one.recheck()),
@@ -248,6 +274,13 @@ function keeperOf(life: Life, own: () => Link): Keeper {
     renewing: () => life.renewing,
     refresh: () => refresh(life),
   }
+}
+
+/** True when a reply has begun to something else than a list. */
+function hasAnswered({ flights }: Link): boolean {
+  for (const { state, silent, method } of flights)
+    if (state === 'out' && !silent && !method.endsWith('/list')) return true
+  return false
 }
 
 /** One new session for all who met the loss of this one; false when there is none. */
@@ -314,8 +347,7 @@ function rest(life: Life): void {
   life.timer = undefined
   life.state = 'down'
   life.connection = null
-  life.stream?.stop()
-  life.stream = null
+  unlisten(life)
   life.next.resolve(null)
   life.next = Promise.withResolvers()
   if (life.options.isPeer !== true) arm(life, life.health.dueAt - performance.now())
@@ -327,7 +359,7 @@ async function stop(life: Life): Promise<void> {
   clearTimeout(life.timer)
   clearTimeout(life.trusting)
   life.connection = null
-  life.stream?.stop()
+  unlisten(life)
   life.next.resolve(null)
   const { health, link, member } = life
   if (link !== null) {

@@ -40,19 +40,21 @@ const closes: Illness = async (server) => {
   }
 }
 
-/** Answers the first words and cuts every call. */
-const cuts: Illness = (server) => {
-  const before = server.connections
-  server.script = ({ seen, reply }) => {
-    if (seen.body['method'] !== 'tools/call' && seen.body['method'] !== 'tools/list') return false
-    setTimeout(() => reply.destroy(), 100)
-    return true
+/** Answers the first words and cuts every request of these. */
+const cuts =
+  (...methods: readonly unknown[]): Illness =>
+  (server) => {
+    const before = server.connections
+    server.script = ({ seen, reply }) => {
+      if (!methods.includes(seen.body['method'])) return false
+      setTimeout(() => reply.destroy(), 100)
+      return true
+    }
+    return Promise.resolve(() => {
+      server.script = () => false
+      return Promise.resolve(server.connections - before)
+    })
   }
-  return Promise.resolve(() => {
-    server.script = () => false
-    return Promise.resolve(server.connections - before)
-  })
-}
 
 /** Takes no connections: attempts are not seen, so they are counted by what the gateway says. */
 const refuses: Illness = async (server) => {
@@ -66,17 +68,20 @@ const refuses: Illness = async (server) => {
 // They mostly wait, so they wait together.
 describe('at once', { concurrency: 3 }, () => {
   for (const era of ERAS) {
-    for (const [name, illness] of [
-      ['closes every connection', closes],
-      ['cuts every call', cuts],
-      ['refuses connections', refuses],
+    for (const [name, illness, share] of [
+      ['closes every connection', closes, true],
+      ['cuts every call and every list', cuts('tools/call', 'tools/list'), true],
+      ['cuts every call', cuts('tools/call'), true],
+      ['cuts every call, with a session a client,', cuts('tools/call'), false],
+      ['refuses connections', refuses, true],
     ] as const) {
+      // Nobody has a session with a modern one.
+      if (era === 'modern' && !share) continue
       test(`${era}: a server that ${name} costs few attempts, calls fail fast, and it is found again`, async (t) => {
         const server = await httpServer(t, { era })
         const well = await httpServer(t, { era })
         const urls = { ill: server.url, well: well.url }
-        // What a server costs is counted for one session; each client's own would cost as much again.
-        const gate = await startFar(t, urls, { front: 'http', era, more: { share: true } })
+        const gate = await startFar(t, urls, { front: 'http', era, more: { share } })
         assert.equal(textOf(await gate.call('ill__get')), 'get')
         assert.equal(textOf(await gate.call('well__get')), 'get')
         const heal = await illness(server)

@@ -68,13 +68,17 @@ export type PeersOptions = {
   readonly idleMs: number
 }
 
-/** Processes or sessions of one server beside the base. */
+/** Processes or sessions of one server beside the base, and of those whose place was given away, how many may
+ *  still be ending. */
 export const MAX_PEERS = 32
+const MAX_ENDING = 32
 /** How long one is kept that nobody uses. */
 export const IDLE_PEER_MS: number = 5 * 60_000
 
 type Kept = Peer & {
   uses: number
+  /** When it was used last. */
+  leftAt: number
   idle: NodeJS.Timeout | undefined
   /** Another one took its place: it ends with its last call. */
   replaced: boolean
@@ -120,6 +124,7 @@ const begin = ({ start }: PeersOptions, wish: Wish): Kept => ({
   capabilities: wish.capabilities,
   client: wish.client,
   uses: 0,
+  leftAt: 0,
   idle: undefined,
   replaced: false,
   former: null,
@@ -181,7 +186,7 @@ function peerOf(pool: Pool, caller: Caller): Kept | null {
   const { client } = caller
   const found = peers.get(client)
   if (found !== undefined && covers(found.capabilities, wanted)) return ableOf(found, wanted)
-  if (found === undefined && peers.size >= MAX_PEERS) return null
+  if (found === undefined && !makeRoom(pool)) return null
   const capabilities = joined(found?.capabilities ?? NOTHING, wanted)
   const made = begin(options, { capabilities, client, era, isBase: false, serves: true })
   peers.set(client, made)
@@ -190,16 +195,37 @@ function peerOf(pool: Pool, caller: Caller): Kept | null {
 }
 
 /** Where all clients share a server, none of its processes is told of more than a call allows. */
-function sharedOf({ options, peers, base, era }: Pool, wanted: JsonObject): Kept | null {
+function sharedOf(pool: Pool, wanted: JsonObject): Kept | null {
+  const { options, peers, base, era } = pool
   const key = canonical(wanted)
   if (key === canonical(base.capabilities)) return base
   const found = peers.get(key)
   if (found !== undefined) return found
-  if (peers.size >= MAX_PEERS) return null
+  if (!makeRoom(pool)) return null
   const wish: Wish = { capabilities: wanted, client: null, era, isBase: false, serves: true }
   const made = begin(options, wish)
   peers.set(key, made)
   return made
+}
+
+/** True when there is a place for one more: where all are taken, that of whoever was idle longest. None is idle
+ *  that has a call under way or parked, or whose client waits for changes. */
+function makeRoom(pool: Pool): boolean {
+  const { peers, options, ending } = pool
+  if (peers.size < MAX_PEERS) return true
+  if (ending.size >= MAX_ENDING) return false
+  let oldest: readonly [key: string, peer: Kept] | null = null
+  for (const [key, peer] of peers) {
+    const isIdle = [peer, ...formersOf(peer)].every(({ uses }) => uses === 0)
+    if (!isIdle || options.isNeeded(peer.client)) continue
+    if (oldest === null || peer.leftAt < oldest[1].leftAt) oldest = [key, peer]
+  }
+  if (oldest === null) return false
+  const [key, peer] = oldest
+  clearTimeout(peer.idle)
+  peers.delete(key)
+  end(pool, peer)
+  return true
 }
 
 /** One takes the place of the other as soon as it is ready; until then the other goes on for calls that it can
@@ -243,6 +269,7 @@ function use(peer: Kept): void {
 }
 
 function left(pool: Pool, peer: Kept): void {
+  peer.leftAt = performance.now()
   if (--peer.uses > 0) return
   if (peer.replaced) end(pool, peer)
   else if ([...pool.peers.values()].includes(peer)) rest(pool, peer)

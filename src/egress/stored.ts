@@ -34,9 +34,8 @@ export function parseStored(text: string): Answer | null {
   const parsed = parseText(text, UPSTREAM_LIMITS)
   if (parsed.kind !== 'json') return null
   const result = member(parsed.value, 'result')
-  const span = parsed.spans.get('result')
-  if (isObject(result) && span !== undefined) {
-    return { kind: 'result', era: 'legacy', value: result, text: text.slice(...span) }
+  if (isObject(result) && parsed.result !== null) {
+    return { kind: 'result', era: 'legacy', value: result, text: text.slice(...parsed.result) }
   }
   return parseError(member(parsed.value, 'error'))
 }

@@ -40,7 +40,7 @@ export function asking(askMs: number = ASK_MS): Asking {
   return {
     async ask(asks, line) {
       const wanted = Object.entries(asks.asks)
-      if (stopped || line.signal.aborted || open.size + wanted.length > MAX_ASKS) return null
+      if (stopped || line.signal.aborted || open.size() + wanted.length > MAX_ASKS) return null
       const round = new AbortController()
       const timer = setTimeout(() => round.abort(), askMs)
       timer.unref()

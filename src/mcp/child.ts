@@ -267,8 +267,9 @@ function sender(stdin: Writable): Sender {
     if (text !== '' && stdin.writable) stdin.write(text)
   }
   const hand = (parcel: Parcel): void => {
-    // Calls that leave in one turn of the loop share one write, up to what a pipe takes at once.
-    if (burst === '') process.nextTick(writeOut)
+    // Calls that leave in one turn of the loop share one write, up to what a pipe takes at once. Over HTTP
+    // each comes in on a socket of its own, so the turn ends only when all of them were read.
+    if (burst === '') setImmediate(writeOut)
     parcel.state = 'handed'
     burst += parcel.text
     parcel.text = ''

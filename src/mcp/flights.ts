@@ -9,10 +9,13 @@ import { type Shelf, shelf } from './shelf.ts'
 export type Place = {
   readonly channel: Channel
   /** The ids taken by requests that may still be answered. */
-  readonly ids: Shelf<Id, Flight>
+  readonly ids: Ids
   /** What is open; with the last the place is left. */
   stays: number
 }
+
+/** Requests by their ids. */
+export type Ids = Pick<Shelf<Id, Flight>, 'get' | 'set' | 'delete'>
 
 /** How a request counts. `call`: it takes a place of those that may be in flight at once; `stream`: it stays
  *  open for as long as its client wants. */
@@ -42,7 +45,9 @@ export type Flights = {
   readonly shared: Shelf<Id, Flight>
   /** Requests whose work has not ended, the cancelled ones too, by their numbers. */
   readonly inFlight: Shelf<number, Flight>
-  readonly work: Shelf<number, Promise<void>>
+  /** Pieces of work that have not ended, and who waits for the last of them. */
+  working: number
+  readonly waiting: (() => void)[]
   /** The last number that was given. */
   last: number
   calls: number
@@ -72,7 +77,8 @@ export const flights = (options: FlightOptions): Flights => ({
   options,
   shared: shelf(),
   inFlight: shelf(),
-  work: shelf(),
+  working: 0,
+  waiting: [],
   last: 0,
   calls: 0,
   cancelled: 0,
@@ -82,14 +88,28 @@ export const flights = (options: FlightOptions): Flights => ({
 
 /** False while so much waits that no further message should be given. */
 export const isReady = (self: Flights): boolean =>
-  self.work.size - self.calls - self.cancelled - self.streams < MAX_WAITING
+  self.working - self.calls - self.cancelled - self.streams < MAX_WAITING
 
 /** The place of what came in now on a channel, with one stay: `leave` ends it. */
 export const arrive = ({ shared, options }: Flights, channel: Channel): Place => ({
   channel,
-  ids: options.ids === 'session' ? shared : shelf(),
+  ids: options.ids === 'session' ? shared : few(),
   stays: 1,
 })
+
+/** The ids of one channel, on which hardly more than one request comes in. */
+function few(): Ids {
+  const open: Flight[] = []
+  const placeOf = (id: Id): number => open.findIndex(({ request }) => request.id === id)
+  return {
+    get: (id) => open[placeOf(id)],
+    set: (_id, flight) => void open.push(flight),
+    delete(id) {
+      const place = placeOf(id)
+      return place >= 0 && open.splice(place, 1).length > 0
+    },
+  }
+}
 
 /** Ends one stay; the last one tells the channel that it is done. */
 export function leave(place: Place): void {
@@ -120,7 +140,7 @@ export function takeOff(
 }
 
 /** Makes the response and says it, unless the request was cancelled meanwhile. */
-export function fly(
+export async function fly(
   self: Flights,
   flight: Flight,
   make: () => Promise<Said | null>,
@@ -128,10 +148,13 @@ export function fly(
   const { id } = flight.request
   if (flight.weighs === 'call') self.calls++
   if (flight.weighs === 'stream') self.streams++
-  return track(self, async () => {
+  self.working++
+  try {
     let said: Said | null
     try {
-      said = await made(self, id, make)
+      said = await make()
+    } catch (error) {
+      said = self.options.failed(error, id)
     } finally {
       land(self, flight)
     }
@@ -140,22 +163,27 @@ export function fly(
     flight.place.ids.delete(id)
     if (said !== null) self.options.write(flight.place, said)
     leave(flight.place)
-  })
+  } finally {
+    ended(self)
+  }
 }
 
 /** Runs one piece of work that is no request; what it gives is said. What breaks in it breaks nothing else. */
-export function work(
+export async function work(
   self: Flights,
   place: Place,
   id: Id | null,
   run: () => Promise<Said | null>,
-): void {
+): Promise<void> {
   place.stays++
-  void track(self, async () => {
-    const said = await made(self, id, run)
+  self.working++
+  try {
+    const said = await run().catch((error: unknown) => self.options.failed(error, id))
     if (said !== null) self.options.write(place, said)
     leave(place)
-  })
+  } finally {
+    ended(self)
+  }
 }
 
 /** Nothing more is said of the request, its id is free, and its work is told to stop. */
@@ -188,7 +216,7 @@ export function cancelAll(self: Flights): void {
 
 /** Resolves when nothing is in work. */
 export async function settled(self: Flights): Promise<void> {
-  while (self.work.size > 0) await Promise.allSettled(self.work.values())
+  while (self.working > 0) await new Promise<void>((done) => void self.waiting.push(done))
 }
 
 /** The work of a request has ended. */
@@ -200,32 +228,10 @@ function land(self: Flights, flight: Flight): void {
   else self.calls--
 }
 
-/** What is to be said; of what broke, that it did. */
-async function made(
-  self: Flights,
-  id: Id | null,
-  make: () => Promise<Said | null>,
-): Promise<Said | null> {
-  try {
-    return await make()
-  } catch (error) {
-    return self.options.failed(error, id)
-  }
-}
-
-function track(self: Flights, run: () => Promise<void>): Promise<void> {
-  const number = ++self.last
-  const running = tracked(self, number, run)
-  self.work.set(number, running)
-  return running
-}
-
-async function tracked(self: Flights, number: number, run: () => Promise<void>): Promise<void> {
-  try {
-    await run()
-  } finally {
-    const was = isReady(self)
-    self.work.delete(number)
-    if (!was && isReady(self)) self.options.onReady()
-  }
+/** One piece of work has ended. */
+function ended(self: Flights): void {
+  const was = isReady(self)
+  self.working--
+  if (self.working === 0) for (const done of self.waiting.splice(0)) done()
+  if (!was && isReady(self)) self.options.onReady()
 }

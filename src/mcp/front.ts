@@ -290,7 +290,7 @@ function notice(self: Self, method: string, params: Request['params'], place: Pl
 function refuseMalformed(self: Self, message: Malformed, place: Place, bytes?: number): void {
   const { id, problem, rpc, method, told } = message
   const from = bytes === undefined ? { id, method } : { id, method, bytes }
-  work(self.flights, place, id, async () => {
+  void work(self.flights, place, id, async () => {
     const sentence = problemSentence(problem)
     const said = await invalid(self.stage, from, { problem, rpc, message: sentence, data: null })
       // What can only have been a notification is never answered, not even with a fault.
@@ -305,13 +305,13 @@ function refuse(
   told: Told,
   place: Place,
 ): void {
-  work(self.flights, place, what.id, () => invalid(self.stage, what, told))
+  void work(self.flights, place, what.id, () => invalid(self.stage, what, told))
 }
 
 function begin(self: Self, request: Request, from: From): void {
   const { id, method, params } = request
   const { place } = from
-  if (place.ids.has(id)) refuse(self, request, ID_IN_USE, place)
+  if (place.ids.get(id) !== undefined) refuse(self, request, ID_IN_USE, place)
   else if (method === 'initialize' && !isModern(params) && self.eras !== 'modern') {
     greet(self, request, place)
   } else if (method === 'ping' && self.session === null && !isModern(params)) {
@@ -333,10 +333,11 @@ function depart(self: Self, request: Request, { place, hop }: From): void {
   const receivedUs = self.stage.scene.doors.clock.nowUs()
   const flight = takeOff(self.flights, { request, face, receivedUs, weighs, hop, place })
   const { greeted } = self
-  void fly(self.flights, flight, async () => {
-    if (flight.face.era === 'legacy') await greeted
-    return serve(self.stage, flight)
-  })
+  void fly(self.flights, flight, () =>
+    flight.face.era === 'modern'
+      ? serve(self.stage, flight)
+      : greeted.then(() => serve(self.stage, flight)),
+  )
 }
 
 const weightOf = ({ era }: Face, method: string): Weighs => {

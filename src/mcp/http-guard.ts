@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http'
 
-import type { Headers } from './http-headers.ts'
+import { type Headers, MAX_HEADERS } from './http-headers.ts'
 
 /** Why a request was turned away before its client was known; the names under which such are counted. */
 export type Knock =
@@ -31,8 +31,6 @@ export type Doorposts = {
   readonly own: ReadonlySet<string>
 }
 
-/** Headers in one request. Their bytes have a limit of their own. */
-export const MAX_HEADERS = 100
 /** Headers of which a second one could be read by one reader and the first by another. */
 const ONCE: readonly string[] = [
   'host',
@@ -95,6 +93,17 @@ export type Accepts = { readonly json: boolean; readonly stream: boolean }
 /** Reads `Accept`; without one, both. */
 export function acceptsOf(header: string | undefined): Accepts {
   if (header === undefined) return { json: true, stream: true }
+  // A client says the same in each request.
+  if (header !== last.header) last = { header, accepts: readAccept(header) }
+  return last.accepts
+}
+
+let last: { readonly header: string; readonly accepts: Accepts } = {
+  header: '',
+  accepts: { json: false, stream: false },
+}
+
+function readAccept(header: string): Accepts {
   const kinds = new Set(
     header
       .toLowerCase()

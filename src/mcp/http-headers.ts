@@ -10,7 +10,9 @@ import { type Mirror, mirrorsIn, NAMED } from './mirrors.ts'
 /** The headers of one request by their names in lower case. `repeated`: names that stood more than once;
  *  their values are joined with a comma. */
 export type Headers = {
-  readonly values: ReadonlyMap<string, string>
+  readonly values: Pick<ReadonlyMap<string, string>, 'get' | 'has'>
+  /** Those whose names begin so. */
+  readonly under: (prefix: string) => ReadonlyMap<string, string>
   readonly repeated: ReadonlySet<string>
 }
 
@@ -32,26 +34,47 @@ const METHOD_HEADER = 'mcp-method'
 const NAME_HEADER = 'mcp-name'
 const PARAM_PREFIX = 'mcp-param-'
 
+/** Headers in one request; what is beyond them is not read. Their bytes have a limit of their own. */
+export const MAX_HEADERS = 100
+
 /** Reads names and values as they came, in pairs. */
 export function readHeaders(raw: readonly string[]): Headers {
-  const values = new Map<string, string>()
+  // So few are found sooner in a list than a map of them is made.
+  const names: string[] = []
+  const values: string[] = []
   let repeated: Set<string> | null = null
-  for (let at = 0; at + 1 < raw.length; at += 2) {
+  const end = Math.min(raw.length, 2 * MAX_HEADERS)
+  for (let at = 0; at + 1 < end; at += 2) {
     const name = (raw[at] ?? '').toLowerCase()
     const value = raw[at + 1] ?? ''
-    const before = values.get(name)
-    if (before === undefined) {
-      values.set(name, value)
+    const place = names.indexOf(name)
+    if (place < 0) {
+      names.push(name)
+      values.push(value)
       continue
     }
-    values.set(name, `${before}, ${value}`)
+    values[place] = `${values[place] ?? ''}, ${value}`
     repeated ??= new Set()
     repeated.add(name)
   }
-  return { values, repeated: repeated ?? NONE }
+  return {
+    values: {
+      get: (name) => values[names.indexOf(name)],
+      has: (name) => names.includes(name),
+    },
+    under(prefix) {
+      let found: Map<string, string> | null = null
+      for (const [at, name] of names.entries()) {
+        if (name.startsWith(prefix)) (found ??= new Map()).set(name, values[at] ?? '')
+      }
+      return found ?? EMPTY
+    },
+    repeated: repeated ?? NONE,
+  }
 }
 
 const NONE: ReadonlySet<string> = new Set()
+const EMPTY: ReadonlyMap<string, string> = new Map()
 
 /** The meaning of a header value: itself, or what its sentinel `=?base64?...?=` holds. Null where it holds no
  *  text: characters that a header cannot carry, base64 that is not canonical, bytes that are not UTF-8. */
@@ -161,10 +184,7 @@ const spelled = (name: string): string =>
 
 /** The hop of a modern request: its `Mcp-Param-*` headers against the schema of the tool it calls. */
 export function hopOf(headers: Headers): Hop {
-  const params = new Map<string, string>()
-  for (const [name, value] of headers.values) {
-    if (name.startsWith(PARAM_PREFIX)) params.set(name, value)
-  }
+  const params = headers.under(PARAM_PREFIX)
   return {
     checkParams(schema, args) {
       for (const { header, path } of mirrorsOf(schema)) {

@@ -202,8 +202,8 @@ function openPosts(gate: Gate, host: string, port: number): void {
 
 function visit(gate: Gate, request: IncomingMessage, response: ServerResponse): void {
   // A client may vanish at any moment; what it had asked is told by its close.
-  response.on('error', () => undefined)
-  request.on('error', () => undefined)
+  response.on('error', ignore)
+  request.on('error', ignore)
   try {
     if (countSocket(gate, request.socket, response)) enter(gate, request, response)
   } catch (error) {
@@ -211,6 +211,8 @@ function visit(gate: Gate, request: IncomingMessage, response: ServerResponse): 
     turnDown(response, 500, 'the gateway broke; check the state before you call again', CLOSE)
   }
 }
+
+const ignore = (): void => undefined
 
 // Requests that wait behind another on one connection are held in memory, and a client could send any number.
 function countSocket({ inWork }: Gate, socket: Socket, response: ServerResponse): boolean {

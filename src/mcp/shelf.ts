@@ -2,7 +2,7 @@
 
 /** As a Map of its size. Values come in the order in which they were set. */
 export type Shelf<K, V> = {
-  readonly size: number
+  readonly size: () => number
   readonly get: (key: K) => V | undefined
   readonly has: (key: K) => boolean
   readonly set: (key: K, value: V) => void
@@ -22,9 +22,7 @@ export function shelf<K extends string | number, V>(): Shelf<K, V> {
   const at = (place: number | undefined): V | undefined =>
     place === undefined ? undefined : held[place]
   return {
-    get size() {
-      return places.size
-    },
+    size: () => places.size,
     get: (key) => at(places.get(key)),
     has: (key) => places.has(key),
     set(key, value) {

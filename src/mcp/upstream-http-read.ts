@@ -48,15 +48,14 @@ export function read(ground: Ground, bytes: Buffer, reading: Reading): Heard | n
   const parsed = parseJson(bytes, ground.limits)
   if (parsed.kind === 'refused')
     return readRefused(ground, bytes, { ...reading, problem: parsed.problem })
-  const { value, text, spans } = parsed
+  const { value, text, result } = parsed
   if (ground.batches && isList(value)) {
     let found: Heard | null = null
     for (const one of value) found ??= take(ground, one, { text: null, bytes: 0, reading })
     return found
   }
-  const span = spans.get('result')
   return take(ground, value, {
-    text: span === undefined ? null : text.slice(...span),
+    text: result === null ? null : text.slice(...result),
     bytes: bytes.length,
     reading,
   })

@@ -161,7 +161,7 @@ function request(
   waiter: Waiter,
 ): Exchange | null {
   const { pending, abandoned, child } = talk
-  if (pending.size >= MAX_PENDING) return null
+  if (pending.size() >= MAX_PENDING) return null
   const id = talk.nextId()
   const parcel = post(talk, { id, method, params: params(id) })
   if (parcel === null) return null
@@ -202,7 +202,7 @@ function read(talk: Talk, line: Buffer): void {
     readRefused(talk, line, parsed.problem)
     return
   }
-  const { value, text, spans } = parsed
+  const { value, text, result } = parsed
   if (member(value, 'method') !== undefined || member(value, 'id') === undefined) {
     talk.flood.count(line.length)
   }
@@ -210,8 +210,7 @@ function read(talk: Talk, line: Buffer): void {
     for (const one of value) take(talk, one, null)
     return
   }
-  const span = spans.get('result')
-  take(talk, value, span === undefined ? null : text.slice(...span))
+  take(talk, value, result === null ? null : text.slice(...result))
 }
 
 /** A line that was not admitted. Where a list was asked for, its good items are. */

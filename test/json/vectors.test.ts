@@ -82,12 +82,16 @@ test('a number is a number only when its digits say no more than the double does
   }
 })
 
-test('an admitted object has no prototype and only the keys that were sent', () => {
+test('an admitted object inherits nothing and has only the keys that were sent', () => {
   const parsed = read('{"constructor":{"name":1},"a":{}}')
   assert.ok(parsed.kind === 'json' && isObject(parsed.value))
-  assert.equal(Object.getPrototypeOf(parsed.value), null)
+  const above: unknown = Object.getPrototypeOf(parsed.value)
+  assert.ok(Object.isFrozen(above))
+  assert.deepEqual(Reflect.ownKeys(Object(above)), [])
+  assert.equal(Object.getPrototypeOf(above), null)
   assert.deepEqual(Object.keys(parsed.value), ['constructor', 'a'])
   assert.equal(parsed.value['toString'], undefined)
+  assert.equal('__proto__' in parsed.value, false)
 })
 
 test('a string is judged alike however long it is before its escape, its fault or its end', () => {
@@ -141,14 +145,17 @@ test('a key of one quote is not taken for a key of one backslash, whatever was r
   }
 })
 
-test('the spans of top-level members are the texts of their values', () => {
-  const text = '{ "id" : 1.0 , "params" : {"a":[1, "}"]} , "\\u006d" : "x\\n" }'
-  const parsed = read(text)
-  assert.ok(parsed.kind === 'json')
-  const spans = [...parsed.spans].map(([key, [start, end]]) => [key, text.slice(start, end)])
-  assert.deepEqual(spans, [
-    ['id', '1.0'],
-    ['params', '{"a":[1, "}"]}'],
-    ['m', '"x\\n"'],
-  ])
+test('the span of the result is the text of its value, and of none beneath', () => {
+  const spanned = (text: string): string | null => {
+    const parsed = read(text)
+    assert.ok(parsed.kind === 'json')
+    return parsed.result === null ? null : text.slice(...parsed.result)
+  }
+  assert.equal(
+    spanned('{ "id" : 1.0 , "result" : {"a":[1, "}"], "result":2} , "m" : 3 }'),
+    '{"a":[1, "}"], "result":2}',
+  )
+  assert.equal(spanned('{"id":1,"\\u0072esult":"x\\n"}'), '"x\\n"')
+  assert.equal(spanned('{"error":{"result":1}}'), null)
+  assert.equal(spanned('[{"result":1}]'), null)
 })

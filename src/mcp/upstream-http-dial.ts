@@ -1,6 +1,6 @@
 // A new connection to a server over HTTP, in the clear or over TLS.
 
-import type { LookupFunction, Socket } from 'node:net'
+import type { LookupFunction, OnReadOpts, Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 
 /** Where a connection leads. `host`: a name or an address, one of IPv6 without its brackets. */
@@ -15,22 +15,38 @@ export type Place = {
 export type Session = { last: Buffer | undefined }
 
 const TCP_ALIVE_MS = 1000
+/** What is read at once. */
+const READ_BYTES = 32 * 1024
 
-/** A connection that is being made; or why the runtime does not even try. */
-export function dial(place: Place, session: Session): Socket | NodeJS.ErrnoException {
+/** A connection that is being made; or why the runtime does not even try. `take` gets what comes on it. */
+export function dial(
+  place: Place,
+  session: Session,
+  take: (chunk: Buffer) => void,
+): Socket | NodeJS.ErrnoException {
   try {
-    return dialled(place, session)
+    return dialled(place, session, readInto(take))
   } catch (error) {
     return error instanceof Error ? error : new Error('no connection')
   }
 }
 
-function dialled(place: Place, session: Session): Socket {
+/** One buffer for all that is read, and what came copied out of it: a new one for each read costs more. */
+const readInto = (take: (chunk: Buffer) => void): OnReadOpts => ({
+  buffer: Buffer.allocUnsafeSlow(READ_BYTES),
+  callback(bytes, buffer) {
+    take(Buffer.from(buffer.subarray(0, bytes)))
+    return true
+  },
+})
+
+function dialled(place: Place, session: Session, onread: OnReadOpts): Socket {
   const { host, lookup, port, secure } = place
   const shared = {
     host,
     port,
     lookup,
+    onread,
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: TCP_ALIVE_MS,

@@ -198,7 +198,7 @@ function write({ kept, socket }: Lane, turn: Turn): void {
 const isAscii = (text: string): boolean => Buffer.byteLength(text) === text.length
 
 function connect(pool: Pool, turn: Turn): void {
-  const socket = dial(pool.options, pool.session)
+  const socket = dial(pool.options, pool.session, (chunk) => arrived(lane, chunk))
   if (socket instanceof Error) {
     process.nextTick(fail, turn, { handed: false, stale: false, why: socket })
     return
@@ -232,7 +232,6 @@ function connect(pool: Pool, turn: Turn): void {
   }, CONNECT_MS)
   // Over TLS nothing of the request is written before the server has proved who it is.
   socket.once(pool.options.secure ? 'secureConnect' : 'connect', () => connected(lane))
-  socket.on('data', (chunk: Buffer) => arrived(lane, chunk))
   socket.once('end', () => finished(lane))
   socket.on('error', (error) => {
     lane.why ??= error

@@ -67,7 +67,7 @@ describe('at once', { concurrency: 4 }, () => {
       assert.equal(textOf(await gate.call('newcomer')), 'newcomer')
 
       const told = notices(gate) - before.notices
-      assert.ok(told <= NOTICES, `${told} notices`)
+      assert.ok(told <= Math.max(NOTICES, most), `${told} notices`)
       assert.ok(told >= 1, 'the client never heard of the change')
     })
 

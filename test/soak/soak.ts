@@ -227,7 +227,7 @@ function watching(
 
 /** Descriptors once nobody is connected any more, or as many as there still are. */
 async function settledDescriptors(pid: number, before: number): Promise<number> {
-  for (let tries = 0; tries < 100 && descriptors(pid).size > before; tries++) await sleep(50)
+  for (let tries = 0; tries < 1_000 && descriptors(pid).size > before; tries++) await sleep(50)
   return descriptors(pid).size
 }
 

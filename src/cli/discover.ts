@@ -41,6 +41,11 @@ export async function discover(
   })
   try {
     const [name = ''] = upstreams.names
+    // A program that is fetched first needs longer to start than a list may take.
+    if ((await upstreams.hello(name)) === null) {
+      const why = upstreams.explain(name) ?? 'it does not answer'
+      throw new Fault('upstream_failed', `${command[0]} does not run: ${why}`)
+    }
     const { items, complete } = await upstreams.list(name, 'tools')
     if (!complete) {
       throw new Fault(

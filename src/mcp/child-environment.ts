@@ -15,6 +15,9 @@ const WINDOWS = (
   'PROGRAMFILES SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE WINDIR'
 ).split(' ')
 const PROXY = /^(?:https?|ftp|all|no)_proxy$/i
+/** What a program needs in some networks before it reaches anything: `npx` waits without a word for lack of it. */
+const NETWORK =
+  /^(?:(?:https?|ftp|all)_proxy|npm_config_(?:\w*proxy|registry|cafile)|node_extra_ca_certs|ssl_cert_(?:file|dir)|requests_ca_bundle)$/i
 const USERINFO = /^([a-z][a-z0-9+.-]*:\/\/)?[^/?#]*@/i
 /** Shorter values are too common in ordinary words to be hidden from what a server prints. */
 const MIN_MASKED = 8
@@ -66,3 +69,12 @@ export function withheld(
     .filter((name) => name.length >= MIN_NAMED && !(name in theirs) && said.has(name))
     .sort()
 }
+
+/** The variables of ours that lead to a network and that the child did not get, in order of name. */
+export const withheldWays = (
+  ours: Environment,
+  theirs: Readonly<Record<string, string>>,
+): readonly string[] =>
+  Object.keys(ours)
+    .filter((name) => NETWORK.test(name) && !(name in theirs))
+    .sort()

@@ -1,13 +1,20 @@
 // Why a server does not run: its own last words, its status, and the variables that it misses.
 
-import { type Environment, type Given, masker, withheld } from './child-environment.ts'
+import {
+  type Environment,
+  type Given,
+  masker,
+  withheld,
+  withheldWays,
+} from './child-environment.ts'
 
 /** The operator's view of one server's deaths. */
 export type Coroner = {
   /** Shows one clean line of stderr, without the secrets that the server was given. */
   readonly words: (line: string) => void
-  /** A process ended, or would not start, for this reason; the same one is told once. */
-  readonly failed: (why: string) => void
+  /** A process ended, or would not start, for this reason; the same one is told once. `silent`: it answered
+   *  nothing, so that what it lacks may be what it waits for. */
+  readonly failed: (why: string, silent?: 'silent') => void
   /** A process is ready. */
   readonly lives: () => void
   /** The last reason while no process is ready, or null. */
@@ -43,9 +50,10 @@ export function coroner(
       last = [...last.slice(1 - LAST_WORDS), masked.slice(0, MAX_WORD)]
       say(masked)
     },
-    failed(why) {
-      const missing = withheld(environment, env, last.join('\n')).slice(0, MAX_NAMES)
-      const told = missing.length === 0 ? why : `${why}; ${advice(missing)}`
+    failed(why, silent) {
+      const named = withheld(environment, env, last.join('\n')).slice(0, MAX_NAMES)
+      const ways = silent === undefined || isFar ? [] : withheldWays(environment, env)
+      const told = [why, ...advice('names', named), ...advice('ways', ways)].join('; ')
       if (told !== death) say(`${told}; ${next}`)
       death = told
       last = []
@@ -58,5 +66,10 @@ export function coroner(
   }
 }
 
-const advice = (missing: readonly string[]): string =>
-  `it names ${missing.join(', ')}, which it was not given: add pass_env: [${missing.join(', ')}]`
+function advice(which: 'names' | 'ways', all: readonly string[]): readonly string[] {
+  if (all.length === 0) return []
+  const names = all.slice(0, MAX_NAMES).join(', ')
+  const lacks =
+    which === 'names' ? `it names ${names}, which it was not given` : `it was not given ${names}`
+  return [`${lacks}: add pass_env: [${names}], or --env with each name`]
+}

@@ -11,10 +11,15 @@ import type { Wire } from './upstream-wire.ts'
 export type Mode = 'probe' | 'modern' | 'legacy'
 
 /** The end of the first words. `died`: the process ended meanwhile; on a probe that is how some legacy
- *  servers say that they are one. */
+ *  servers say that they are one. `silent`: it answered nothing. */
 export type Greeting =
   | { readonly kind: 'hello'; readonly hello: Hello }
-  | { readonly kind: 'failed'; readonly why: string; readonly died: boolean }
+  | {
+      readonly kind: 'failed'
+      readonly why: string
+      readonly died: boolean
+      readonly silent?: 'silent'
+    }
 
 /** Whom we are, what a legacy server may ask, and how long each of the two first requests may take. */
 export type Greeter = {
@@ -25,6 +30,12 @@ export type Greeter = {
 
 const UNSUPPORTED_VERSION = -32022
 const failed = (why: string, died = false): Greeting => ({ kind: 'failed', why, died })
+const unanswered = (why: string): Greeting => ({
+  kind: 'failed',
+  why,
+  died: false,
+  silent: 'silent',
+})
 
 /** Finds out how this process is spoken to, by `server/discover` first; what that is answered with, or that
  *  it is not, tells the era. Source: MCP 2026-07-28, lifecycle; the specification leaves a timeout, an
@@ -46,9 +57,9 @@ export async function greet(wire: Wire, mode: Mode, greeter: Greeter): Promise<G
   const old = spoken === null || spoken.some((version) => SERVER_VERSIONS.includes(version))
   if (old && mode === 'probe') return initialize(wire, greeter)
   if (spoken !== null) return failed(`it speaks ${spoken.join(', ').slice(0, 100)} only`)
-  return failed(
-    heard.kind === 'timeout' ? 'it does not answer' : 'it does not speak the modern era',
-  )
+  return heard.kind === 'timeout'
+    ? unanswered('it does not answer')
+    : failed('it does not speak the modern era')
 }
 
 /** The revisions a server named, or null when it named none. */
@@ -95,7 +106,7 @@ async function initialize(wire: Wire, greeter: Greeter): Promise<Greeting> {
     case 'gone':
       return failed('it ended during initialize', true)
     case 'timeout':
-      return failed('it does not answer initialize')
+      return unanswered('it does not answer initialize')
     case 'unsent':
     case 'refused':
       return failed(`initialize: ${heard.why}`)

@@ -78,6 +78,9 @@ type Self = {
   deaths: Coroner | null
 }
 
+/** Whoever waits for a start waits for its failure too, and so hears why. */
+const END_MS = 1000
+
 /** Starts a server and returns before it runs. */
 export function server(
   config: UpstreamConfig,
@@ -88,7 +91,7 @@ export function server(
   const heard = listener((method, params) => announced(self, { method, params, peer: null }))
   const subs = subscriptions(heard)
   const levels = upstreamLevels()
-  const startMs = 2 * config.probeMs
+  const startMs = 2 * config.probeMs + END_MS
   const self: Self = {
     config,
     options,

@@ -20,8 +20,9 @@ export type ServerOptions = {
   readonly capabilities: JsonObject
   readonly probeMs: number
   readonly limits: JsonLimits
-  /** A process or session of it ended or would not start; `why` is a clause about the server. */
-  readonly failed: (why: string) => void
+  /** A process or session of it ended or would not start; `why` is a clause about the server. `silent`: it
+   *  answered nothing. */
+  readonly failed: (why: string, silent?: 'silent') => void
   /** A process or session of it is ready. */
   readonly ready: (connection: Connection) => void
   /** What it says that belongs to no request. */
@@ -209,7 +210,8 @@ function retire(life: Life, options: UpstreamOptions, { end, greeting }: Death):
       return
     }
   }
-  options.failed(greeting === null || greeting.died ? whyEnded(end) : greeting.why)
+  if (greeting === null || greeting.died) options.failed(whyEnded(end))
+  else options.failed(greeting.why, greeting.silent)
   life.state = 'down'
   life.next.resolve(null)
   life.next = Promise.withResolvers()

@@ -19,7 +19,8 @@ type Sabotage = {
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..')
 
-const SABOTAGES: readonly Sabotage[] = [
+/** One call through the lock. */
+const CALL: readonly Sabotage[] = [
   {
     name: 'skip the sync',
     file: 'src/store/book.ts',
@@ -39,10 +40,10 @@ const SABOTAGES: readonly Sabotage[] = [
   {
     name: 'drop own properties',
     file: 'src/json.ts',
-    find: '    const made = Object.create(null) as Record<string, Json>\n    let keys',
-    put: '    const made = {} as Record<string, Json>\n    let keys',
+    find: 'const NOTHING: object = Object.freeze(Object.create(null))',
+    put: 'const NOTHING: object = Object.freeze({})',
     test: 'test/json/vectors.test.ts',
-    red: 'an admitted object has no prototype',
+    red: 'an admitted object inherits nothing',
   },
   {
     name: 'swallow EIO',
@@ -93,6 +94,103 @@ const SABOTAGES: readonly Sabotage[] = [
     red: 'every edit of any column of a chained row is found',
   },
 ]
+
+/** The whole protocol. */
+const PROTOCOL: readonly Sabotage[] = [
+  {
+    name: 'skip the check of Origin',
+    file: 'src/mcp/http-guard.ts',
+    find: '  if (origin !== undefined && !posts.origins.has(origin) && !posts.own.has(origin)) {',
+    put: '  if (origin !== undefined && posts.hosts.size === 0) {',
+    test: 'test/cases/origin-cors-87f6.test.ts',
+    red: 'hosts and origins are compared whole',
+  },
+  {
+    name: 'give a session to whoever knows its id',
+    file: 'src/mcp/http-seat.ts',
+    find: '      return isSame(session.client, client) ? session : null',
+    put: '      return session',
+    test: 'test/mcp/http-session.test.ts',
+    red: 'a session of another client does not exist',
+  },
+  {
+    name: 'take the state of a round for any client and call',
+    file: 'src/hall/rounds.ts',
+    find: '  if (sealed === null || sealed.binding !== bindingOf(call)) return null',
+    put: '  if (sealed === null) return null',
+    test: 'test/hall/rounds.test.ts',
+    red: 'state is good for this client and these arguments only',
+  },
+  {
+    name: 'believe the header that names the tool',
+    file: 'src/mcp/http-headers.ts',
+    find: '  return meant === name ? null : mismatch(',
+    put: '  return meant !== null ? null : mismatch(',
+    test: 'test/mcp/http-headers.test.ts',
+    red: 'is a mismatch',
+  },
+  {
+    name: 'believe the headers that mirror arguments',
+    file: 'src/mcp/serve-call.ts',
+    find: "  if (problem !== null) return { kind: 'mismatch', problem }",
+    put: "  if (problem === '') return { kind: 'mismatch', problem }",
+    test: 'test/mcp/front-channels.test.ts',
+    red: 'headers that mirror arguments are checked',
+  },
+  {
+    name: 'follow a redirect to a private address',
+    file: 'src/mcp/upstream-http-site.ts',
+    find: 'to.host === url.host || !isPrivateLiteral(to.hostname))',
+    put: "to.host === url.host || to.hostname !== '')",
+    test: 'test/mcp/upstream-http-site.test.ts',
+    red: 'is not followed, even where redirects are',
+  },
+  {
+    name: 'connect wherever a name leads',
+    file: 'src/mcp/upstream-http-site.ts',
+    find: 'const open = allowPrivate || (isOwn && inside === true)',
+    put: 'const open = allowPrivate || isOwn || inside !== true',
+    test: 'test/mcp/upstream-http-site.test.ts',
+    red: 'a name that led to a public address and then leads inside',
+  },
+  {
+    name: 'send a write again when its connection was closed',
+    file: 'src/mcp/upstream-http-wire.ts',
+    find: "  if (told.stale && waiter.byItems === true && !tried.has('stale')) {",
+    put: "  if (told.stale && !tried.has('stale')) {",
+    test: 'test/mcp/upstream-http-call.test.ts',
+    red: 'a list that met a closed connection is asked for again; a call is not',
+  },
+  {
+    name: 'show what a task asks without asking policy',
+    file: 'src/hall/tasks.ts',
+    find: '    if (failure !== null) return refused(page, failure)\n  }\n  const ended',
+    put: '  }\n  const ended',
+    test: 'test/mcp/front-tasks.test.ts',
+    red: 'what a task asks reaches the client only where policy grants it',
+  },
+  {
+    name: 'take the cursor of another client',
+    file: 'src/mcp/pages.ts',
+    find: '  const isOwn = name === client.name && profile === client.profile && list === kind',
+    put: '  const isOwn = name !== undefined && profile !== undefined && list === kind',
+    test: 'test/mcp/front-pages.test.ts',
+    red: 'a cursor is good for the client that was given it and for no other',
+  },
+  {
+    name: 'send on what was only recalled',
+    file: 'src/gateway.ts',
+    find: '  const attempt = away ? AWAY : await send(visit)',
+    put: '  const attempt = away && visit === null ? AWAY : await send(visit)',
+    test: 'test/gateway.test.ts',
+    red: 'sends nothing to a server that is away',
+  },
+]
+
+const PARTS: Readonly<Record<string, readonly Sabotage[]>> = { call: CALL, protocol: PROTOCOL }
+/** Those of a part, or with these words in their name; without any on the command line, all. */
+const [WORD = ''] = process.argv.slice(2)
+const SABOTAGES = PARTS[WORD] ?? [...CALL, ...PROTOCOL].filter(({ name }) => name.includes(WORD))
 
 /** A copy of the tree in which files can be broken; the packages are those of the tree. */
 function copyTree(): string {

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import type { Doors } from '../../src/gateway.ts'
 import { object } from '../../src/json.ts'
 import { type Heard, open } from './front-desk.ts'
+import { house } from './http-rig.ts'
 
 const PER_PAGE = 1000
 const TOTAL = 2050
@@ -84,6 +85,18 @@ test('a cursor is not good for a view that has changed meanwhile', async (t) => 
   const refused = await desk.modern('resources/list', { cursor })
   assert.equal(refused.error?.code, -32602)
   assert.match(refused.error?.message ?? '', /the list changed/)
+})
+
+test('a cursor is good for the client that was given it and for no other', async (t) => {
+  const clients = { ana: 'agent', bob: 'agent' }
+  const { modern, as } = await house(t, { ...setup, clients })
+  const { message } = await modern('resources/list', {}, as('ana'))
+  const cursor = message?.result?.['nextCursor']
+  assert.equal(typeof cursor, 'string')
+  const own = await modern('resources/list', { cursor }, as('ana'))
+  assert.equal(own.message !== null && uris(own.message).length, PER_PAGE)
+  const other = await modern('resources/list', { cursor }, as('bob'))
+  assert.equal(other.message?.error?.code, -32602)
 })
 
 test('a cursor tells its client nothing and is good for no other ledger', async (t) => {

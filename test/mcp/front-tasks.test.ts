@@ -112,6 +112,30 @@ test('where no server has tasks their methods do not exist', async (t) => {
   assert.equal(refused.error?.code, -32601)
 })
 
+test('what a task asks reaches the client only where policy grants it', async (t) => {
+  const roots = { method: 'roots/list', params: {} }
+  const form = {
+    method: 'elicitation/create',
+    params: { message: 'secret?', requestedSchema: { type: 'object', properties: {} } },
+  }
+  const desk = await open(t, {
+    ...setup,
+    profile: { ...setup.profile, client: { roots: ['/proj'] } },
+  })
+  const meta = {
+    [CAPABILITIES]: { roots: {}, elicitation: { form: {} }, extensions: { [TASKS]: {} } },
+  }
+  const asked = async (id: string, inputRequests: object): Promise<Heard> => {
+    const told = { status: 'input_required', inputRequests }
+    const made = await desk.modern('tools/call', { name: 'begin', arguments: { id, told } }, meta)
+    return desk.modern('tasks/get', { taskId: made.result?.['taskId'] }, meta)
+  }
+  assert.match(JSON.stringify(await asked('t-1', { a: roots })), /roots\/list/)
+  const refused = JSON.stringify(await asked('t-2', { a: roots, b: form }))
+  assert.match(refused, /ask_denied/)
+  assert.doesNotMatch(refused, /secret|inputRequests/)
+})
+
 test('nothing in a task passes for words of the gateway, or for a request', async (t) => {
   const desk = await open(t, {
     ...setup,

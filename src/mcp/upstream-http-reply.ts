@@ -165,18 +165,23 @@ function understood(state: State, text: string): boolean {
 }
 
 function header(headers: Map<string, string>, text: string): boolean {
-  const colon = text.indexOf(':')
-  const name = text.slice(0, Math.max(0, colon))
-  if (!NAME.test(name)) return false
+  const name = nameOf(text)
+  if (name === null) return false
   const key = name.toLowerCase()
   if (!KEPT.has(key)) return true
-  const value = trimmed(text, colon + 1)
+  const value = trimmed(text, name.length + 1)
   const before = headers.get(key)
   if (before === undefined) headers.set(key, value)
   // Two lengths, also equal ones, are how one reply is made into two.
   else if (key === 'content-length') return false
   else if (!FIRST.has(key)) headers.set(key, `${before}, ${value}`)
   return true
+}
+
+/** The name of the header in this line; null where there is none. */
+function nameOf(text: string): string | null {
+  const name = text.slice(0, Math.max(0, text.indexOf(':')))
+  return NAME.test(name) ? name : null
 }
 
 /** The rest of a line from here, without the spaces and tabs at its ends. */
@@ -251,7 +256,8 @@ function next(state: State, text: string): boolean {
   if (state.at === 'trailer') {
     if (text === '') state.at = 'done'
     // Nothing of it is used; it only has to end.
-    return state.lines <= MAX_HEAD_BYTES && (text === '' || NAME.test(text.split(':', 1)[0] ?? ''))
+    else if (state.lines > MAX_HEAD_BYTES || nameOf(text) === null) return false
+    return true
   }
   const size = /^([0-9A-Fa-f]{1,10})(?:[ \t]*;.*)?$/.exec(text)?.[1]
   if (size === undefined) return false

@@ -51,6 +51,12 @@ const HEADS: [name: string, bytes: string, state: string, body: string][] = [
     '0123456789',
   ],
   [
+    'a trailer without a colon',
+    `${OK}Transfer-Encoding: chunked\r\n\r\n0\r\nxxxx\r\n0\r\n\r\n`,
+    'no_http',
+    '',
+  ],
+  [
     'parts without an end',
     `${OK}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`,
     'reading',

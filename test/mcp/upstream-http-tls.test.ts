@@ -137,3 +137,20 @@ test('one that is stopped while the server proves its name is never written', as
   sending.stop()
   await until(() => server.sockets[0]?.destroyed === true)
 })
+
+const LONG = process.env['ECLUSA_LONG'] !== '1' && 'it takes ten seconds'
+test(
+  'a server that takes no connection in ten seconds is not reached',
+  { skip: LONG },
+  async (t) => {
+    const server = await rawServer(t, () => assert.fail('it speaks no TLS'), {
+      begun(socket) {
+        socket.resume()
+        return true
+      },
+    })
+    const ending = await ask(placed(t, server, 'server.example')).ended
+    assert.deepEqual(ending, { kind: 'unreached', why: 'it took no connection in 10 s' })
+    await until(() => server.sockets[0]?.destroyed === true)
+  },
+)

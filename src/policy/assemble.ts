@@ -48,8 +48,9 @@ export async function assemble(opened: readonly Opened[], text: string): Promise
   const [main, policy = null] = opened.filter((one) => 'part' in one)
   if (main === undefined || bad.length > 0) return { kind: 'faults', faults: bad }
   const names = members(main.part.value['upstreams']).map(([name]) => name)
+  const first = opened.flatMap((one) => ('part' in one ? one.faults : []))
   const shop: Workshop = {
-    faults: [...main.faults, ...(policy?.faults ?? [])],
+    faults: [...first],
     upstreams: main.part.value['upstreams'] === undefined ? null : new Set(names),
     parse: hasExpressions((policy ?? main).part.value) ? await celParse() : null,
   }
@@ -60,9 +61,22 @@ export async function assemble(opened: readonly Opened[], text: string): Promise
     proveDenied(shop, main.part, set)
     if (policy !== null) proveDenied(shop, policy.part, set)
   }
-  if (hasErrors(shop)) return { kind: 'faults', faults: inOrder(shop.faults) }
+  if (hasErrors(shop)) return { kind: 'faults', faults: inOrder(causes(shop.faults, first)) }
   return { kind: 'loaded', policy: set, settings: made, warnings: inOrder(shop.faults) }
 }
+
+/** A value that could not be read has its fault; what else is wrong with what stands in its place follows. */
+function causes(
+  faults: readonly ConfigFault[],
+  first: readonly ConfigFault[],
+): readonly ConfigFault[] {
+  const told = new Set(first)
+  const unread = new Set(first.filter(({ level }) => level === 'error').map(place))
+  return faults.filter((one) => told.has(one) || !unread.has(place(one)))
+}
+
+const place = ({ file, path, line, column }: ConfigFault): string =>
+  `${file} ${path} ${line} ${column}`
 
 const hasErrors = (shop: Workshop): boolean => shop.faults.some((fault) => fault.level === 'error')
 

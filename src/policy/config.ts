@@ -127,7 +127,9 @@ function open(
   const { value, faults } = substitute(narrowed, lookup)
   const version = isObject(value) && value['version'] === 1 ? 1 : 2
   const settled: Read = { ...narrowed, value }
-  const all = [...faults, ...misfits(settled, version === 1 ? VERSION_1_SHAPE : CONFIG_SHAPE)]
+  const odd = misfits(settled, version === 1 ? VERSION_1_SHAPE : CONFIG_SHAPE)
+  const missing = new Set(faults.map(({ path, level }) => (level === 'error' ? path : null)))
+  const all = [...faults, ...odd.filter(({ path }) => !missing.has(path))]
   if (!isObject(value)) return all
   return { part: { read: settled, value }, version, faults: all }
 }

@@ -176,6 +176,24 @@ profiles: { p: {} }
   )
 })
 
+test('a value whose reference stands for nothing has that one fault, whatever it would have had to be', async () => {
+  const lines = await faultsOf(`version: 2
+upstreams:
+  n: { url: "\${NOPE}", headers: { Authorization: "Bearer \${NOPE}", "X Y": "\${NOPE}" }, probe: "\${NOPE}" }
+profiles: { p: {} }
+`)
+  assert.deepEqual(
+    lines.map((line) => line.replace(/^e\.yaml:3:\d+: error: /, '').split(/;| \(/)[0]),
+    [
+      'NOPE is not set',
+      'NOPE is not set',
+      'this is no name of a header',
+      'NOPE is not set',
+      'NOPE is not set',
+    ],
+  )
+})
+
 test('a reference in a part that decides is warned of', async () => {
   const lines = await faultsOf(
     base(

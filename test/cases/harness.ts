@@ -308,6 +308,12 @@ export async function within<T>(what: string, promise: Promise<T>, ms: number): 
   }
 }
 
+/** Resolves when the gateway has said this on stderr, which is a pipe of its own: what comes on stdout, and the
+ *  exit, may be seen before it. */
+export const says = async (gate: Pick<Gate, 'errors'>, words: RegExp): Promise<void> => {
+  await eventually(`it says ${words.source}`, () => words.test(gate.errors()))
+}
+
 const startsOf = (folder: string, name: string): { pid: number; atMs: number }[] =>
   linesOf(startsFile(folder, name)).map((line) => {
     const [pid, atMs] = line.split(' ').map(Number)

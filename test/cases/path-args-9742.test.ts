@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { startGate } from './harness.ts'
+import { says, startGate } from './harness.ts'
 import { callsOf, plainTool, rawRequest, received, serving } from './menu.ts'
 import { SIDES, refusalCode } from './wire.ts'
 
@@ -129,6 +129,6 @@ test('a base that is not in normal form is refused at the start', async (t) => {
     const tools = { 'up/write': { effect: 'write', args } }
     const gate = await startGate(t, { ...setup, era: 'modern', tools, handshake: false })
     assert.equal((await gate.exit).code, 2, base)
-    assert.match(gate.errors(), /eclusa\.yaml:\d+:\d+: /)
+    await says(gate, /eclusa\.yaml:\d+:\d+: /)
   }
 })

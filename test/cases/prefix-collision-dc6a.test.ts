@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { startGate } from './harness.ts'
+import { says, startGate } from './harness.ts'
 import { assertDenied, plainTool, ran, serving } from './menu.ts'
 import { SIDES, refusalCode, textOf } from './wire.ts'
 
@@ -20,7 +20,7 @@ for (const [front, era] of SIDES) {
       const upstreams = { acme, [name]: other('status', 'y') }
       const gate = await startGate(t, { front, era, upstreams, allow: ['*'], handshake: false })
       assert.equal((await gate.exit).code, 2, name)
-      assert.match(gate.errors(), /eclusa\.yaml:\d+:\d+: .*upstream/i, name)
+      await says(gate, /eclusa\.yaml:\d+:\d+: .*upstream/i)
     }
   })
 
@@ -80,7 +80,7 @@ for (const [front, era] of SIDES) {
         listed.result?.tools?.map(({ name }) => name),
         ['acme__short'],
       )
-      assert.match(gate.errors(), /share the name acme__n/)
+      await says(gate, /share the name acme__n/)
       assertDenied(await gate.call(cut ?? ''), cut ?? '')
       assert.deepEqual(ran(gate, 'acme'), [])
     }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { startGate } from './harness.ts'
+import { says, startGate } from './harness.ts'
 import { received, serving } from './menu.ts'
 import { type Bag, SIDES, type Message, refusalCode, request } from './wire.ts'
 
@@ -140,7 +140,7 @@ for (const [front, era] of SIDES) {
       'a://private/1',
       'a://second',
     ])
-    assert.match(gate.errors(), /a:\/\/1 is listed by two servers/)
+    await says(gate, /a:\/\/1 is listed by two servers/)
     const denied = await gate.request('resources/read', { uri: 'a://1' })
     assert.equal(denied.error?.message, 'resource denied: a://1')
     assert.equal(textIn(await gate.request('resources/read', { uri: 'a://second' })), 'second')

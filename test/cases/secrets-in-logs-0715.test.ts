@@ -5,7 +5,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
-import { type Gate, startGate, stateFiles } from './harness.ts'
+import { type Gate, says, startGate, stateFiles } from './harness.ts'
 import { callsOf } from './menu.ts'
 import { type Bag, SIDES, refusalCode, request } from './wire.ts'
 
@@ -90,8 +90,8 @@ for (const [front, era] of SIDES) {
     await gate.call('fail', { message: error.message })
     await gate.call('crash', { when: 'before' })
     await gate.stop()
-    assert.match(gate.errors(), /my token is \$TOKEN, said twice \$TOKEN/)
-    assert.match(gate.errors(), /a plain word/)
+    await says(gate, /my token is \$TOKEN, said twice \$TOKEN/)
+    await says(gate, /a plain word/)
     assertClean(gate)
   })
 

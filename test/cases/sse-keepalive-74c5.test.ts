@@ -13,7 +13,7 @@ import { type Bag, type Era, ERAS, request } from './wire.ts'
 /** The figures of the case, or a fifth of them: the setting `keepalive`, the patience of what stands between,
  *  and how long nothing happens. */
 const KEEPALIVE_MS = LONG ? 5_000 : 1_000
-const CUT_MS = 2 * KEEPALIVE_MS
+const CUT_MS = 3 * KEEPALIVE_MS
 const QUIET_MS = 7 * KEEPALIVE_MS
 const CONFIG: Bag = { keepalive: `${KEEPALIVE_MS}ms` }
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { startGate } from './harness.ts'
+import { says, startGate } from './harness.ts'
 import { assertDenied, callsOf, plainTool, ran, serving } from './menu.ts'
 import { type Message, request, SIDES, textOf } from './wire.ts'
 
@@ -20,7 +20,7 @@ for (const [front, era] of SIDES) {
       listed.result?.tools?.map(({ name }) => name),
       ['a-b'],
     )
-    assert.match(gate.errors(), /has no name/, 'nobody is told of the tool without a name')
+    await says(gate, /has no name/)
     assert.equal(textOf(await gate.call('a-b')), 'ran a-b')
     for (const name of NAMES.slice(1)) {
       assertDenied(await gate.call(name), name)

@@ -91,7 +91,9 @@ const cli = (...args: readonly string[]): string =>
 
 test('a client that was added is served, until it is revoked; the token is nowhere', async (t) => {
   const one = await served(t, {})
-  assert.match(one.err(), /no client is known yet; run: eclusa client add/)
+  await eventually('it says how to add one', () =>
+    one.err().includes('no client is known yet; run: eclusa client add'),
+  )
   const state = join(one.dir, '.eclusa')
   assert.equal((await ask(one.url, 'tools/list')).status, 401)
   const token = cli('client', 'add', 'ana', '--profile', 'agent', '--state', state)

@@ -9,7 +9,7 @@ import { test, type TestContext } from 'node:test'
 
 import { roomy } from '../pace.ts'
 import { watched, watcherCommand } from '../../src/mcp/child-watch.ts'
-import { type Gate, startGate } from '../cases/harness.ts'
+import { type Gate, says, startGate } from '../cases/harness.ts'
 import { commandLine, descriptors, isRunning, rss } from '../cases/proc.ts'
 import { eventually } from '../cases/wire.ts'
 import { fresh, linesOf } from './upstream-rig.ts'
@@ -93,7 +93,7 @@ test(
       const [one = first] = watchersOf(whole.gate.pid)
       return one !== first
     })
-    assert.match(whole.gate.errors(), /is started again/)
+    await says(whole.gate, /is started again/)
     await killed(whole)
   },
 )

@@ -6,6 +6,7 @@ import { isObject, type Json, type JsonObject, object, writeJson } from '../json
 import { grants } from '../policy/asks.ts'
 import type { PolicySet } from '../policy/set.ts'
 import type { Hello, ListKind, Shown } from '../ports.ts'
+import { visible } from './child-words.ts'
 import { type Face, isDeclared, LEGACY_VERSIONS, MODERN_VERSION, PROTOCOL, TASKS } from './era.ts'
 import { exposed, isDoubtful, resolve } from './names.ts'
 import { ownResult, withoutOurs } from './render.ts'
@@ -205,6 +206,12 @@ function usesOf(
   }
 }
 
+/** Characters of a name that a server chose. */
+const MAX_TOLD = 200
+
+/** A name that a server chose, as the operator may see it. */
+const told = (name: string): string => visible(name).slice(0, MAX_TOLD)
+
 type Apart = { readonly name: string; readonly one: Shown }
 
 async function keepApart(
@@ -223,7 +230,7 @@ async function keepApart(
       // Shown only where a call would arrive: the list and the gate never disagree.
       const isOwner = owner !== null && owner !== 'ambiguous' && owner.upstream === one.upstream
       if (isOwner && owner.name === one.definition.name) return [{ name, one }]
-      scene.say(`two things share the name ${name} and are withheld; rename one of them`)
+      scene.say(`two things share the name ${told(name)} and are withheld; rename one of them`)
       return []
     }),
   )
@@ -239,7 +246,7 @@ function keepUrisApart({ say }: Scene, shown: readonly Shown[]): readonly Apart[
     const { name } = one.definition
     if (owners.get(name)?.size === 1) return [{ name, one }]
     say(
-      `the resource ${name} is listed by two servers and is withheld; allow it to one of them only`,
+      `the resource ${told(name)} is listed by two servers and is withheld; allow it to one of them only`,
     )
     return []
   })

@@ -125,6 +125,20 @@ test('two tools whose names are cut alike reach nobody', async (t) => {
   assert.equal(desk.audit().filter(({ kind }) => kind === 'intent').length, 1)
 })
 
+test('the operator is told of names of servers with nothing in them that steers a terminal', async (t) => {
+  const bad = 'n\u001b[2J\n\u202e'
+  const long = `${bad}${'l'.repeat(100)}`
+  const twin = exposed(['a', 'b'], 'a', long).slice(3)
+  const allow = ['a/change', `a/${long}`, `a/${twin}`]
+  const desk = await open(t, { upstreams: { a: [], b: [] }, profile: { allow } })
+  const tools = [tool(long), tool(twin)]
+  await desk.modern('tools/call', call('a__change', { tools }))
+  await desk.modern('tools/list')
+  const shown = 'share the name a__n\\u{1b}[2J\\u{a}\\u{202e}'
+  assert.ok(desk.told().some((line) => line.includes(shown)))
+  for (const line of desk.told()) assert.doesNotMatch(line, /[\p{Cc}\p{Cf}]/u)
+})
+
 test('a name that was cut leads back to its tool', async (t) => {
   const long = 'l'.repeat(100)
   const allow = [`a/${long}`, 'a/change', 'b/echo']

@@ -24,6 +24,7 @@ import {
   syncDirectory,
   type Place,
 } from './place.ts'
+import { checkRows } from './rows.ts'
 import { createTables, isKnownSchema, upgrade } from './schema.ts'
 import { sealKey } from './seal.ts'
 import { turnAt, type Turn } from './turn.ts'
@@ -97,9 +98,13 @@ function openUnderLock({ place, mirrorLock, said, begun }: Opening, setup: Setup
     for (const one of mended) said.push(sentence(one))
     const taken = openLease(place, book)
     lease = taken
-    const { fresh } = transact(book, turn.take, STORE_LIMITS.lockWaitMs, () => {
+    const { fresh, made: unread } = transact(book, turn.take, STORE_LIMITS.lockWaitMs, () => {
+      upgrade(book)
+      const left = checkRows(book, place)
       recordStart({ book, lease: taken, mended, setup })
+      return left
     })
+    if (unread !== null) said.push(unread)
     lease.sweep()
     mirror.follow(fresh)
     const key = segmentKey(master, { origin, segment })
@@ -122,7 +127,6 @@ type Beginning = {
 }
 
 function recordStart({ book, lease, mended, setup }: Beginning): void {
-  upgrade(book)
   register(book, lease)
   recordMended(book, mended)
   const { digest, text } = setup.policy

@@ -38,6 +38,20 @@ export type Code =
   | 'outcome_not_recorded'
   | 'tool_unknown'
 
+/** What a call is refused with that the ledger does not let go out, by what it says of it: the record and the
+ *  caller are told the same. Source: `Opened` in ports.ts. */
+export const STOPPED: Readonly<
+  Record<'busy' | 'conflict' | 'unknown' | 'expired' | 'withheld' | 'ended' | 'revoked', Code>
+> = {
+  busy: 'busy',
+  conflict: 'key_conflict',
+  unknown: 'outcome_unknown',
+  expired: 'key_expired',
+  withheld: 'definition_changed',
+  ended: 'state_invalid',
+  revoked: 'client_revoked',
+}
+
 /** What an operation may do to the world. `undeclared`: no contract says; treated as a mutation that
  *  nobody may repeat. */
 export type Effect = 'read' | 'write' | 'destructive' | 'undeclared'

@@ -1,6 +1,6 @@
 // What a caller is told of a call that was not answered.
 
-import { builtIn, type Code, type Failure } from '../decision.ts'
+import { builtIn, type Failure, STOPPED } from '../decision.ts'
 import { notKept } from '../egress/stored.ts'
 import { tell } from '../policy/decide.ts'
 import type { Opened, Stored } from '../ports.ts'
@@ -21,16 +21,6 @@ export function withoutSending(page: Page, opened: Exclude<Opened, { kind: 'tick
   if (parked !== null && isOver) page.doors.upstreams.drop(parked, code)
   return refused(page, builtIn(code))
 }
-
-const STOPPED = {
-  busy: 'busy',
-  conflict: 'key_conflict',
-  unknown: 'outcome_unknown',
-  expired: 'key_expired',
-  withheld: 'definition_changed',
-  ended: 'state_invalid',
-  revoked: 'client_revoked',
-} as const satisfies Record<Exclude<Opened['kind'], 'ticket' | 'replayed'>, Code>
 
 const replayed = ({ call }: Page, stored: Stored): Reply => ({
   kind: 'answered',

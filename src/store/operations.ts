@@ -1,6 +1,6 @@
 // The table of operations: who holds a key, what became of its send, and the records of both.
 
-import type { Code } from '../decision.ts'
+import { STOPPED } from '../decision.ts'
 import type { Draft } from '../ledger/entry.ts'
 import type { Book } from './book.ts'
 import {
@@ -229,23 +229,13 @@ function replay(book: Book, work: OpenWork, row: Operation): OpenDone {
   return { kind: 'replayed', answer: row.answer, digest, bytes, failed: row.failed === 1 }
 }
 
-const CODES = {
-  busy: 'busy',
-  conflict: 'key_conflict',
-  unknown: 'outcome_unknown',
-  expired: 'key_expired',
-  withheld: 'definition_changed',
-  ended: 'state_invalid',
-  revoked: 'client_revoked',
-} as const satisfies Record<string, Code>
-
-function turnedAway(book: Book, work: OpenWork, kind: keyof typeof CODES): OpenDone {
+function turnedAway(book: Book, work: OpenWork, kind: keyof typeof STOPPED): OpenDone {
   const draft: Draft = {
     ...work.draft,
     kind: 'call',
     decision: 'deny',
     outcome: 'not_executed',
-    code: CODES[kind],
+    code: STOPPED[kind],
   }
   book.append(draft, { segment: work.segment, attempt: work.attempt })
   return { kind }

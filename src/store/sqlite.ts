@@ -3,6 +3,7 @@
 import { resolve } from 'node:path'
 
 import { canonical, hmacOfText } from '../canonical.ts'
+import { STOPPED } from '../decision.ts'
 import { parseStored } from '../egress/stored.ts'
 import { Fault } from '../fault.ts'
 import type { Draft } from '../ledger/entry.ts'
@@ -185,9 +186,10 @@ async function openRead(
   const changed = intent.pin !== null && pinned !== intent.pin
   const revoked = isRevoked(desk, intent)
   if (!changed && !revoked) return mint(intent, '')
-  const code = revoked ? 'client_revoked' : 'definition_changed'
+  const kind = revoked ? 'revoked' : 'withheld'
+  const code = STOPPED[kind]
   await record({ ...intent.draft, decision: 'deny', outcome: 'not_executed', code }, 'not_recorded')
-  return { kind: revoked ? 'revoked' : 'withheld' }
+  return { kind }
 }
 
 /** As of at most 1 s ago; a mutation asks the table itself. */

@@ -1,11 +1,11 @@
 // `eclusa serve` and fixture servers as real processes, for tests that only look from outside.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { TestContext } from 'node:test'
 
+import { folder } from '../folder.ts'
 import { COMPILED } from '../servers/compiled.ts'
 
 /** A way of ending what a test began. */
@@ -135,10 +135,9 @@ export type Wish = {
   readonly resources?: readonly string[]
 }
 
-/** Writes the configuration of a gateway that allows all of this; the folder ends with the test. */
-export function configFile(t: Ender, wish: Wish): string {
-  const dir = mkdtempSync(join(tmpdir(), 'eclusa-suite-'))
-  t.after(() => rmSync(dir, { recursive: true, force: true }))
+/** Writes the configuration of a gateway that allows all of this. */
+export function configFile(wish: Wish): string {
+  const dir = folder('eclusa-suite-')
   const config = {
     version: 2,
     listen: '127.0.0.1:0',
@@ -161,7 +160,7 @@ export function configFile(t: Ender, wish: Wish): string {
 
 /** Starts `eclusa serve`; resolves with the URL of its endpoint. */
 export async function serve(t: Ender, wish: Wish): Promise<string> {
-  const file = configFile(t, wish)
+  const file = configFile(wish)
   const args = [MAIN, 'serve', '--config', file]
   const { url } = await program(t, args, { pattern: /serving (http:\S+?)[;,]/ })
   return url

@@ -2,9 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
@@ -16,6 +14,7 @@ import {
   stdioCommand,
   type Wish,
 } from '../conformance/gateway.ts'
+import { folder } from '../folder.ts'
 import { COMPILED } from '../servers/compiled.ts'
 import { asker, type Brought, type Deed, type Place } from './asker.ts'
 import { type Subject, SUBJECTS } from './deeds.ts'
@@ -95,8 +94,7 @@ const toolNames = (brought: Brought | undefined): readonly string[] =>
 
 for (const subject of SUBJECTS) {
   test(`${subject.name} answers through Eclusa as it does directly`, async (t) => {
-    const root = mkdtempSync(join(tmpdir(), 'eclusa-differential-'))
-    t.after(() => rmSync(root, { recursive: true, force: true }))
+    const root = folder('eclusa-differential-')
     const dir = join(root, 'world')
     const [command, env] = [subject.command(dir), subject.env(dir)]
     const deeds = subject.deeds(dir)
@@ -118,7 +116,7 @@ for (const subject of SUBJECTS) {
       direct,
       'stdio, legacy': await by({
         kind: 'program',
-        command: stdioCommand(configFile(t, wish)),
+        command: stdioCommand(configFile(wish)),
         env: {},
       }),
       'http, legacy': await by({ kind: 'http', url, era: 'legacy' }),

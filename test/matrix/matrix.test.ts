@@ -120,7 +120,7 @@ for (const transport of ['http', 'stdio'] as const) {
       const url = await serve(t, wish)
       for (const era of ['modern', 'legacy'] as const) {
         await t.test(`a ${era} client over http`, (leg1) => leg(leg1, era, { kind: 'http', url }))
-        const command = stdioCommand(configFile(t, wish))
+        const command = stdioCommand(configFile(wish))
         await t.test(`a ${era} client over stdio`, (leg2) =>
           leg(leg2, era, { kind: 'stdio', command }),
         )

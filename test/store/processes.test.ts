@@ -10,7 +10,7 @@ import { test } from 'node:test'
 import { openReader } from '../../src/store/reader.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
 import { roomy, tried } from '../pace.ts'
-import { child, draft, intent, optionsFor, scratch, until, verified } from './scene.ts'
+import { child, draft, intent, optionsFor, recorded, scratch, until, verified } from './scene.ts'
 
 const LONG = process.env['ECLUSA_LONG'] === '1'
 
@@ -117,7 +117,7 @@ test('the open sends of a killed process are unknown at the next start, each wit
   two.tell('open key-3 a')
   await two.heard('opened key-1 unknown')
   await two.heard('opened key-3 replayed')
-  const entries = verified(dir)
+  const entries = await recorded(dir, (entry) => entry['why'] === 'dead')
   const unknown = entries.filter(({ outcome }) => outcome === 'unknown')
   assert.deepEqual(unknown.map((entry) => entry.request_id).sort(), ['key-1', 'key-2'])
   assert.equal(entries.filter((entry) => entry['why'] === 'dead').length, 1)
@@ -146,9 +146,7 @@ test('a running process notices a killed one by itself', async (t) => {
   await one.heard('opened key-1 ticket')
   await two.heard('ready')
   one.process.kill('SIGKILL')
-  await until('the send is recorded unknown', () =>
-    verified(dir).some(({ outcome }) => outcome === 'unknown'),
-  )
+  await recorded(dir, ({ outcome }) => outcome === 'unknown')
 })
 
 test('a process that was stopped beyond its lease takes a new one, and its answers are late', async (t) => {
@@ -159,16 +157,11 @@ test('a process that was stopped beyond its lease takes a new one, and its answe
   await one.heard('opened key-1 ticket')
   await two.heard('ready')
   one.process.kill('SIGSTOP')
-  await until(
-    'the silent lease is ended',
-    () => verified(dir).some((entry) => entry['why'] === 'silent'),
-    40_000,
-  )
+  await recorded(dir, (entry) => entry['why'] === 'silent')
   one.process.kill('SIGCONT')
   one.tell('close key-1')
   await one.heard('closed key-1')
-  const entries = verified(dir)
-  assert.ok(entries.some((entry) => entry['why'] === 'retaken'))
+  const entries = await recorded(dir, (entry) => entry['why'] === 'retaken')
   const late = entries.filter(({ outcome }) => outcome === 'late')
   assert.equal(late.length, 1)
   assert.equal(late[0]?.request_id, 'key-1')
@@ -206,13 +199,7 @@ test('while a stopped process holds the ledger the others refuse after 5 s, and 
   await store.append(draft({ name: 'after' }))
   holder.process.kill('SIGKILL')
   await holder.exited
-  await until('the mirror has followed', () => {
-    try {
-      return verified(dir).length > 0
-    } catch {
-      return false
-    }
-  })
+  await recorded(dir, ({ name }) => name === 'after')
 })
 
 test('killed at random while it writes, a process leaves every acknowledged record and no doubt', async (t) => {

@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
@@ -14,13 +13,10 @@ import { CHAINED, stateFold } from '../../src/ledger/state.ts'
 import type { Closing, Intent, Opened, Store, Ticket } from '../../src/ports.ts'
 import { openReader } from '../../src/store/reader.ts'
 import type { SqliteOptions } from '../../src/store/sqlite.ts'
+import { folder } from '../folder.ts'
 
-/** A directory for one test, removed at its end. */
-export function scratch(t: { after(work: () => void): void }): string {
-  const dir = mkdtempSync(join(tmpdir(), 'eclusa-store-'))
-  t.after(() => rmSync(dir, { recursive: true, force: true }))
-  return dir
-}
+/** A directory for one test. */
+export const scratch = (_test: unknown): string => folder('eclusa-store-')
 
 export const POLICY: { readonly digest: string; readonly text: string } = {
   digest: 'a'.repeat(64),
@@ -133,6 +129,25 @@ export function verified(dir: string): readonly Entry[] {
     return entries
   } finally {
     reader.close()
+  }
+}
+
+/** As `verified`, once there is a record of which `is` holds and the mirror has followed: beside processes that
+ *  write, the one is read a moment after the other. */
+export async function recorded(
+  dir: string,
+  is: (entry: Entry) => boolean,
+): Promise<readonly Entry[]> {
+  const end = performance.now() + 60_000
+  for (;;) {
+    try {
+      const entries = verified(dir)
+      if (entries.some(is)) return entries
+      assert.ok(performance.now() < end, 'there is no such record')
+    } catch (error) {
+      if (performance.now() >= end) throw error
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
 

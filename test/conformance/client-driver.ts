@@ -48,15 +48,11 @@ const TOOLS = [
   ...INVALID,
 ]
 
-const ends: (() => unknown)[] = []
-const file = configFile(
-  { after: (end) => void ends.push(end as () => unknown) },
-  {
-    upstream: { url },
-    tools: TOOLS,
-    resources: ['file:///path/*', 'https://example.com/*'],
-  },
-)
+const file = configFile({
+  upstream: { url },
+  tools: TOOLS,
+  resources: ['file:///path/*', 'https://example.com/*'],
+})
 
 const options: ClientOptions = {
   capabilities: { elicitation: { form: { applyDefaults: true } }, sampling: {}, roots: {} },
@@ -117,5 +113,4 @@ try {
   await DOES[scenario]?.()
 } finally {
   await client.close()
-  for (const end of ends) end()
 }

@@ -271,10 +271,10 @@ test('a record that arrives while the thread waits for the lock on its own accou
     // Nothing has been asked: it is the renewal of the lease that now leaves its sign and waits.
     await until('the thread waits for the lock', () => sign() > before)
     const start = performance.now()
-    const recorded = store.append(draft())
+    const appended = store.append(draft())
     await new Promise((resolve) => setTimeout(resolve, 60))
     other.exec('ROLLBACK')
-    await recorded
+    await appended
     assert.ok(performance.now() - start < roomy(4_000))
   }
 })

@@ -220,12 +220,12 @@ test('killed at random while it writes, a process leaves every acknowledged reco
   const store = await openSqlite(optionsFor(dir))
   await store.stop()
   const entries = verified(dir)
-  const recorded = new Set(
+  const inLog = new Set(
     entries.flatMap(({ kind, request_id: key, outcome }) =>
       kind === 'intent' ? [`intent ${key}`] : outcome === 'committed' ? [`outcome ${key}`] : [],
     ),
   )
-  for (const line of acknowledged) assert.ok(recorded.has(line), line)
+  for (const line of acknowledged) assert.ok(inLog.has(line), line)
   const intents = entries.filter(({ kind }) => kind === 'intent').length
   assert.equal(entries.filter(({ kind }) => kind === 'outcome').length, intents)
 })

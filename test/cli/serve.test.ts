@@ -3,14 +3,14 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 import { roomy } from '../pace.ts'
+import { folder } from '../folder.ts'
 import { META26, SERVER } from '../mcp/front-desk.ts'
 import { COMPILED } from '../servers/compiled.ts'
 import { eventually, modernHeaders, reading } from '../mcp/http-rig.ts'
@@ -27,9 +27,8 @@ type Served = {
   readonly ended: Promise<readonly unknown[]>
 }
 
-function folder(t: TestContext, more: object): { readonly dir: string; readonly file: string } {
-  const dir = mkdtempSync(join(tmpdir(), 'eclusa-serve-'))
-  t.after(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }))
+function configured(more: object): { readonly dir: string; readonly file: string } {
+  const dir = folder('eclusa-serve-')
   const file = join(dir, 'eclusa.json')
   const config = {
     version: 2,
@@ -53,7 +52,7 @@ const started = (file: string, ...args: readonly string[]): ChildProcess =>
   })
 
 async function served(t: TestContext, more: object): Promise<Served> {
-  const { dir, file } = folder(t, more)
+  const { dir, file } = configured(more)
   const child = started(file, '--port', '0')
   const ended = once(child, 'exit')
   t.after(async () => {
@@ -180,7 +179,7 @@ test('an address that is in use, or cannot be had, is exit 2 and a sentence', as
   await once(other, 'listening')
   t.after(() => other.close())
   const { port } = other.address() as AddressInfo
-  const { file } = folder(t, { anonymous: 'agent' })
+  const { file } = configured({ anonymous: 'agent' })
   const [status, err] = await exits(file, '--port', String(port))
   assert.equal(status, 2)
   assert.match(err, new RegExp(`cannot listen on 127.0.0.1:${port} \\(it is in use\\)`))
@@ -215,8 +214,8 @@ test('whoever sends no token is never taken for a client that bears the name of 
   assert.doesNotMatch(audit, /"outcome":"replay"/)
 })
 
-test('a profile that asks for a token cannot be anonymous', async (t) => {
-  const { file } = folder(t, {
+test('a profile that asks for a token cannot be anonymous', async () => {
+  const { file } = configured({
     anonymous: 'agent',
     profiles: { agent: { allow: ['up/echo'], token: 'required' } },
   })

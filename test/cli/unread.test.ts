@@ -3,19 +3,19 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+
+import { folder } from '../folder.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 /** Says something on stderr when it is asked what it is, and is a server that is never there. */
 const NOISY = "process.stdin.on('data', () => console.error('a word for the operator'))"
 
 test('serve goes on when nobody reads its stderr any more', async (t) => {
-  const dir = mkdtempSync(join(tmpdir(), 'eclusa-unread-'))
-  t.after(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }))
+  const dir = folder('eclusa-unread-')
   const file = join(dir, 'eclusa.json')
   const config = {
     version: 2,

@@ -1,10 +1,9 @@
 // The official SDK's clients, old and new, as peers of the real program.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test, type TestContext } from 'node:test'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 import { Client } from '@modelcontextprotocol/client'
@@ -12,6 +11,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 
+import { folder } from '../folder.ts'
 import { overhear, progressIn } from '../matrix/overheard.ts'
 import { COMPILED } from '../servers/compiled.ts'
 import { SERVER } from './front-desk.ts'
@@ -19,12 +19,13 @@ import { SERVER } from './front-desk.ts'
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 
 /** How to start the program in front of one scripted server. */
-function gateway(
-  t: TestContext,
-  flags: readonly string[],
-): { command: string; args: string[]; env: Record<string, string>; stderr: 'ignore' } {
-  const dir = mkdtempSync(join(tmpdir(), 'eclusa-peer-'))
-  t.after(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }))
+function gateway(flags: readonly string[]): {
+  command: string
+  args: string[]
+  env: Record<string, string>
+  stderr: 'ignore'
+} {
+  const dir = folder('eclusa-peer-')
   const config = {
     version: 2,
     upstreams: { up: { command: [process.execPath, SERVER, ...flags], env: COMPILED } },
@@ -55,7 +56,7 @@ for (const upstream of ['modern', 'legacy']) {
   for (const mode of ['legacy', 'auto'] as const) {
     test(`the new client (${mode}) works in front of a ${upstream} server`, async (t) => {
       const client = new Client({ name: 'peer', version: '1' }, { versionNegotiation: { mode } })
-      const transport = new StdioClientTransport(gateway(t, ['--era', upstream]))
+      const transport = new StdioClientTransport(gateway(['--era', upstream]))
       const heard = overhear(transport)
       await client.connect(transport)
       t.after(() => client.close())
@@ -102,7 +103,7 @@ for (const upstream of ['modern', 'legacy']) {
 
 test('the old client works in front of a modern server', async (t) => {
   const client = new OldClient({ name: 'peer', version: '1' })
-  await client.connect(new OldTransport(gateway(t, ['--era', 'modern'])))
+  await client.connect(new OldTransport(gateway(['--era', 'modern'])))
   t.after(() => client.close())
   assert.equal((await client.listTools()).tools.length, 5)
   const said = await client.callTool({ name: 'echo', arguments: { text: 'olá' } })

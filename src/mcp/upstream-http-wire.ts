@@ -177,11 +177,14 @@ function started(link: Link, flight: Flight): void {
 }
 
 function settled(link: Link, flight: Flight): void {
-  if (flight.silent) {
+  const { silent, starting } = flight
+  if (silent) {
     flight.silent = false
     link.gate.silent--
   }
   started(link, flight)
+  // Of a server that is doubted only few may be without a reply: the next one goes now.
+  if (silent && !starting) pump(link.gate)
 }
 
 function leave(link: Link, flight: Flight): void {

@@ -123,7 +123,7 @@ export const member = (value: Json | undefined, key: string): Json | undefined =
 
 /** What admitted objects inherit from: nothing is in it, and nothing can be put there. As bare as no prototype
  *  at all; but members of an object without one are kept in a hash table, which costs half as much again. */
-const NOTHING: object = Object.freeze(Object.create(null))
+const NOTHING: object = Object.freeze({ __proto__: null })
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an empty object holds nothing else
 const empty = (): Record<string, Json> => Object.create(NOTHING) as Record<string, Json>
 

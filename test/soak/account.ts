@@ -6,22 +6,31 @@ import { createInterface } from 'node:readline'
 import type { Case } from './load.ts'
 
 /** The books of all servers. `executed`: how often each call ran; `crashed`: those whose server died before
- *  it answered; `unheard`: reads that were cancelled in time and never answered. */
+ *  it answered; `unheard`: those that were cancelled in time and never answered; `fleeting`: writes of which nobody hears
+ *  once they are cancelled. */
 export type Done = {
   readonly executed: Map<string, number>
   readonly crashed: Set<string>
   readonly unheard: Set<string>
+  readonly fleeting: Set<string>
   crashes: number
 }
 
 /** Reads what the servers wrote down. */
 export function readDone(files: readonly string[]): Done {
-  const done: Done = { executed: new Map(), crashed: new Set(), unheard: new Set(), crashes: 0 }
+  const done: Done = {
+    executed: new Map(),
+    crashed: new Set(),
+    unheard: new Set(),
+    fleeting: new Set(),
+    crashes: 0,
+  }
   for (const file of files) {
     for (const line of readFileSync(file, 'utf8').split('\n')) {
       const rest = line.slice(1)
       if (line[0] === '+') done.executed.set(rest, (done.executed.get(rest) ?? 0) + 1)
       if (line[0] === '?') done.unheard.add(rest)
+      if (line[0] === '~') done.fleeting.add(rest)
       if (line[0] !== '!') continue
       done.crashes++
       for (const id of rest.split(' ')) done.crashed.add(id)
@@ -89,7 +98,9 @@ export function account(
   }
 }
 
-function problemOf({ id, told }: Case, { executed, crashed, unheard }: Done): string | null {
+function problemOf(one: Case, done: Done): string | null {
+  const { id, told } = one
+  const { executed } = done
   const times = executed.get(id) ?? 0
   const last = told.at(-1)
   if (times > 1) return `executed ${times} times`
@@ -104,21 +115,25 @@ function problemOf({ id, told }: Case, { executed, crashed, unheard }: Done): st
   if (UNSENT.has(last.code)) return times === 0 || !isFirst ? null : 'executed and told unsent'
   if (!UNKNOWN.has(last.code)) return 'a refusal that nobody expects'
   // What a server never saw can only have been on its way when it died.
-  return times === 0 || crashed.has(id) || unheard.has(id) ? null : 'executed, answered and lost'
+  return times === 0 || isUnheard(one, done) ? null : 'executed, answered and lost'
 }
 
-function recordProblem(
-  { id, isRead }: Case,
-  { executed, crashed }: Done,
-  outcomes: readonly string[],
-): string | null {
+/** True when the answer may have been lost on its way without a fault of ours. */
+const isUnheard = ({ id, told }: Case, { crashed, unheard, fleeting }: Done): boolean =>
+  crashed.has(id) ||
+  unheard.has(id) ||
+  (fleeting.has(id) && told.some(({ kind }) => kind === 'gone'))
+
+function recordProblem(one: Case, done: Done, outcomes: readonly string[]): string | null {
+  const { id, isRead } = one
+  const { executed } = done
   if (isRead) return null
   const isExecuted = executed.has(id)
   if (isExecuted && !outcomes.includes('pending')) return 'executed without a record before it'
   const ends = outcomes.filter((outcome) => outcome === 'committed').length
   if (ends > 1) return `recorded as committed ${ends} times`
   if (ends === 1 && !isExecuted) return 'recorded as committed and not executed'
-  if (ends === 0 && isExecuted && !crashed.has(id)) {
+  if (ends === 0 && isExecuted && !isUnheard(one, done)) {
     return `executed, answered and recorded as ${outcomes.join(', ')}`
   }
   return null

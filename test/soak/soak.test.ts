@@ -21,6 +21,7 @@ const done = (some: Partial<Done>): Done => ({
   executed: new Map(),
   crashed: new Set(),
   unheard: new Set(),
+  fleeting: new Set(),
   crashes: 0,
   ...some,
 })
@@ -51,6 +52,11 @@ test('the account of a soak has nothing to say of what went well, or was told as
     account([good], done({ executed: ONCE }), new Map([['w-1', COMMITTED]])).wrong,
     [],
   )
+  const gone = { kind: 'gone', code: '', text: '' } as const
+  const fleeting = done({ executed: ONCE, fleeting: new Set(['w-1']) })
+  const lost = new Map([['w-1', ['pending', 'unknown']]])
+  assert.deepEqual(account([{ ...good, told: [gone, UNKNOWN] }], fleeting, lost).wrong, [])
+  assert.equal(account([{ ...good, told: [UNKNOWN] }], fleeting, lost).wrong.length, 1)
   const crashed = done({ executed: ONCE, crashed: new Set(['w-1']) })
   const pending = new Map([['w-1', ['pending', 'unknown']]])
   assert.deepEqual(account([{ ...good, told: [UNKNOWN] }], crashed, pending).wrong, [])

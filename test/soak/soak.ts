@@ -2,6 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -74,12 +75,16 @@ type Gateway = {
 export async function soak(options: Soak): Promise<Figures> {
   const dir = mkdtempSync(join(tmpdir(), 'eclusa-soak-'))
   let gateway: Gateway | null = null
+  const stops: (() => void)[] = []
   try {
     const names = Array.from({ length: options.servers }, (_, at) => `u${at}`)
-    writeFileSync(join(dir, 'eclusa.yaml'), JSON.stringify(configOf(names, dir, options)))
+    const servers = await Promise.all(names.map((name, at) => serverOf({ name, at, dir }, options)))
+    stops.push(...servers.map(({ stop }) => stop))
+    writeFileSync(join(dir, 'eclusa.yaml'), JSON.stringify(configOf(names, servers)))
     gateway = await start(dir, options)
     return await measured(gateway, { dir, names, options })
   } finally {
+    for (const stop of stops) stop()
     if (gateway !== null && isRunning(gateway.pid)) process.kill(-gateway.pid, 'SIGKILL')
     rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
   }
@@ -132,13 +137,54 @@ async function measured(gateway: Gateway, ground: Ground): Promise<Figures> {
   }
 }
 
-function configOf(names: readonly string[], dir: string, { crashEvery }: Soak): object {
-  const upstreams = names.map((name, at) => {
-    const era = at % 2 === 0 ? 'modern' : 'legacy'
-    const flags = ['--era', era, '--log', join(dir, `${name}.log`)]
-    const command = [process.execPath, SERVER, ...flags, '--crash-every', String(crashEvery)]
-    return [name, { command, env: COMPILED, era, share: true }] as const
-  })
+/** One server as the configuration names it. */
+type Served = { readonly entry: object; readonly stop: () => void }
+
+/** Half of the servers in each era; of each era every second one over HTTP, begun anew when it dies. */
+async function serverOf(
+  { name, at, dir }: { readonly name: string; readonly at: number; readonly dir: string },
+  { crashEvery }: Soak,
+): Promise<Served> {
+  const era = at % 2 === 0 ? 'modern' : 'legacy'
+  const log = join(dir, `${name}.log`)
+  writeFileSync(log, '')
+  const flags = [SERVER, '--era', era, '--log', log, '--crash-every', String(crashEvery)]
+  if (at % 4 < 2) {
+    const command = [process.execPath, ...flags]
+    return { entry: { command, env: COMPILED, era, share: true }, stop: () => undefined }
+  }
+  const port = await freePort()
+  let child: ChildProcess | null = null
+  let isOver = false
+  const begin = (): void => {
+    const environment = { ...process.env, ...COMPILED }
+    const begun = spawn(process.execPath, [...flags, '--port', String(port)], {
+      stdio: 'ignore',
+      env: environment,
+    })
+    begun.once('exit', () => {
+      if (!isOver) begin()
+    })
+    child = begun
+  }
+  begin()
+  const stop = (): void => {
+    isOver = true
+    child?.kill('SIGKILL')
+  }
+  return { entry: { url: `http://127.0.0.1:${port}/mcp`, era, share: true }, stop }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((ready) => void server.listen(0, '127.0.0.1', ready))
+  const address = server.address()
+  await new Promise((closed) => void server.close(closed))
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+function configOf(names: readonly string[], servers: readonly Served[]): object {
+  const upstreams = names.map((name, at) => [name, servers[at]?.entry] as const)
   const tools = names.flatMap((name) => [
     [`${name}/get`, { effect: 'read' }] as const,
     [`${name}/put`, { effect: 'write', key: { at: '/request_id' } }] as const,

@@ -8,6 +8,7 @@ import { type Changes, changes } from './changes.ts'
 import type { Said } from './channel.ts'
 import { isDeclared, metaOf, PROTOCOL, TASKS } from './era.ts'
 import type { Flight } from './flights.ts'
+import { followTasks, MAX_TASKS, tasksAmong } from './listen-tasks.ts'
 import { capabilityMissing, invalidParams, said, tooMany } from './refuse.ts'
 import { noticeText, ownResult, resultText } from './render.ts'
 import type { Stage } from './stage.ts'
@@ -15,24 +16,27 @@ import { MAX_URI, MAX_URIS } from './subscriptions.ts'
 import { capabilitiesFor, LOOK, view } from './views.ts'
 
 /** Serves one stream until its client or the gateway ends it: the first message on it says what of the wish
- *  is honoured. Each resource is decided and recorded as a read. */
+ *  is honoured. Each resource is decided and recorded as a read, each look at a task as one of its client. */
 export async function listen(stage: Stage, flight: Flight): Promise<Said | null> {
   const { request, face } = flight
   const read = readWish(request.params)
   if (read.kind === 'invalid') return invalidParams(stage, request, read)
   const { wish } = read
-  if (wish.tasks && !isDeclared(face.capabilities, TASKS)) {
+  if (wish.tasks !== null && !isDeclared(face.capabilities, TASKS)) {
     return capabilityMissing(stage, flight, object({ extensions: object({ [TASKS]: object({}) }) }))
   }
   const opened = stage.subscriptions.hold(wish.uris.length)
   if (opened === null) return tooMany(stage, flight, 'resources or streams')
   const over = Promise.withResolvers<'client' | 'server'>()
-  const { told, end } = await begin(stage, flight, { wish, end: () => over.resolve('server') })
+  const { told, go, end } = await begin(stage, flight, { wish, end: () => over.resolve('server') })
     // Only now: until it is counted itself, another one must not take its room.
     .finally(opened)
   flight.stop.signal.addEventListener('abort', () => over.resolve('client'))
   if (flight.cancelled || stage.isDraining()) over.resolve('server')
-  else stage.begin(flight, noticeText(ACKNOWLEDGED, named(flight, { notifications: told })))
+  else {
+    stage.begin(flight, noticeText(ACKNOWLEDGED, named(flight, { notifications: told })))
+    go()
+  }
   const by = await over.promise
   end()
   return by === 'client' ? null : said(resultText(request.id, endOf(flight)))
@@ -40,16 +44,31 @@ export async function listen(stage: Stage, flight: Flight): Promise<Said | null>
 
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
 
-/** From now on what is honoured of the wish is heard of, until `end` is called. */
+/** From now on what is honoured of the wish is heard of, its tasks from `go` on, until `end` is called. */
 async function begin(
   stage: Stage,
   flight: Flight,
   { wish, end }: { readonly wish: Wish; readonly end: () => void },
-): Promise<{ readonly told: JsonObject; readonly end: () => void }> {
-  const { uris, changes: lists, told } = await honour(stage, flight, wish)
+): Promise<{ readonly told: JsonObject; readonly go: () => void; readonly end: () => void }> {
+  const { uris, tasks: names, changes: lists, told } = await honour(stage, flight, wish)
   const tell = (params: JsonObject): boolean =>
     notify(stage, flight, 'notifications/resources/updated', params)
-  return { told, end: stage.subscriptions.listen({ uris, changes: lists, tell, end }) }
+  const leave = stage.subscriptions.listen({ uris, changes: lists, tell, end })
+  const over = new AbortController()
+  return {
+    told,
+    go() {
+      followTasks(stage, flight, {
+        names,
+        tell: (params) => notify(stage, flight, 'notifications/tasks', params),
+        signal: over.signal,
+      })
+    },
+    end() {
+      over.abort()
+      leave()
+    },
+  }
 }
 
 /** What a client wants to hear of. */
@@ -58,7 +77,8 @@ type Wish = {
   /** Without repetitions. */
   readonly uris: readonly string[]
   readonly subscribes: boolean
-  readonly tasks: boolean
+  /** Null: nothing is said of tasks. */
+  readonly tasks: readonly string[] | null
 }
 
 type ListMember = keyof typeof LISTS
@@ -91,7 +111,8 @@ function readWish(params: JsonObject | null): Read {
     return wrong(`at most ${MAX_URIS} resources of at most ${MAX_URI} characters; ask for fewer`)
   }
   const subscribes = asked['resourceSubscriptions'] !== undefined
-  const tasks = asked['taskIds'] !== undefined
+  if (taskIds.length > MAX_TASKS) return wrong(`at most ${MAX_TASKS} tasks; ask for fewer`)
+  const tasks = asked['taskIds'] === undefined ? null : taskIds
   return { kind: 'wish', wish: { lists, uris: [...new Set(uris)], subscribes, tasks } }
 }
 
@@ -104,23 +125,26 @@ const wrong = (message: string): Read => ({ kind: 'invalid', problem: 'notificat
 
 type Honoured = {
   readonly uris: ReadonlyMap<string, string>
+  readonly tasks: readonly string[]
   readonly changes: Changes | null
   readonly told: JsonObject
 }
 
-/** The part of the wish that this client gets: lists and resources that it may see. */
+/** The part of the wish that this client gets: lists and resources that it may see, tasks of its own. */
 async function honour(stage: Stage, flight: Flight, wish: Wish): Promise<Honoured> {
   const may = await capabilitiesFor(stage.scene, flight.face)
   const { resources } = may
   const subscribes = wish.subscribes && isObject(resources) && resources['subscribe'] === true
   const uris = subscribes ? await subscribeAll(stage, flight, wish.uris) : new Map<string, string>()
+  const tasks = tasksAmong(stage, wish.tasks ?? [])
   const lists = [...wish.lists].filter((member) => isObject(may[LISTS[member].capability]))
   const told = object({
     ...Object.fromEntries(lists.map((member) => [member, true])),
     resourceSubscriptions: subscribes ? [...uris.keys()] : undefined,
+    taskIds: wish.tasks === null ? undefined : tasks,
   })
   const kinds = lists.flatMap((member): readonly ListKind[] => LISTS[member].kinds)
-  return { uris, changes: await changesOf(stage, flight, kinds), told }
+  return { uris, tasks, changes: await changesOf(stage, flight, kinds), told }
 }
 
 /** The URIs that the client may hear of, with their upstreams. What was subscribed is undone when a record

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { type Desk, type Heard, open } from './front-desk.ts'
+import type { Doors } from '../../src/gateway.ts'
+import { type Desk, type Heard, META26, open, type Post } from './front-desk.ts'
 
 const TASKS = 'io.modelcontextprotocol/tasks'
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
@@ -45,6 +46,84 @@ test('a task bears a name of its own for its client, and ends as the result of i
     .filter(({ method }) => String(method).startsWith('tasks/'))
     .map(({ method, decision }) => `${String(method)} ${String(decision)}`)
   for (const one of ['get', 'update', 'cancel']) assert.ok(methods.includes(`tasks/${one} allow`))
+})
+
+const watch = (desk: Desk, taskIds: readonly unknown[], id = 7): Post => {
+  const post = desk.channel()
+  const _meta = { ...META26, ...DECLARED }
+  const params = { notifications: { taskIds }, _meta }
+  desk.say({ jsonrpc: '2.0', id, method: 'subscriptions/listen', params }, post)
+  return post
+}
+const toldOn = (post: Post): readonly Record<string, unknown>[] =>
+  post
+    .heard()
+    .filter(({ method }) => method === 'notifications/tasks')
+    .map(({ params = {} }) => params)
+
+test('who listens to its tasks hears of each change until the end, each decided and recorded', async (t) => {
+  const desk = await open(t, setup)
+  const id = 'task-of-the-server'
+  const made = await desk.modern(
+    'tools/call',
+    { name: 'begin', arguments: { id, told: { looks: 2 } } },
+    DECLARED,
+  )
+  const taskId = made.result?.['taskId']
+  const other = await open(t, setup)
+  const foreign = (await begin(other, 't-1')).result?.['taskId']
+  const post = watch(desk, [taskId, foreign, 'nosuch', taskId])
+  await desk.until('the end of the task', () => toldOn(post).length === 3)
+  const [ack] = post.heard()
+  assert.deepEqual(ack?.params?.['notifications'], { taskIds: [taskId] })
+  assert.deepEqual(
+    toldOn(post).map(({ status, statusMessage }) => [status, statusMessage]),
+    [
+      ['working', '2 to go'],
+      ['working', '1 to go'],
+      ['completed', undefined],
+    ],
+  )
+  for (const params of toldOn(post)) {
+    assert.equal(params['taskId'], taskId)
+    assert.equal('resultType' in params, false)
+    assert.deepEqual(params['_meta'], { 'io.modelcontextprotocol/subscriptionId': 7 })
+  }
+  assert.match(JSON.stringify(toldOn(post)[2]?.['result']), /result of task-of-the-server/)
+  const looks = desk.audit().filter(({ method }) => method === 'tasks/get')
+  assert.deepEqual(
+    looks.map(({ decision }) => decision),
+    ['allow', 'allow', 'allow'],
+  )
+})
+
+test('a listener hears nothing of a task once policy forbids it, and nothing of one that is forgotten', async (t) => {
+  let isOpen = true
+  const coat = (doors: Doors): Doors => {
+    const set = doors.policy()
+    const closed = { ...set, profiles: new Map() }
+    return { ...doors, policy: () => (isOpen ? set : closed) }
+  }
+  const desk = await open(t, { ...setup, coat })
+  const make = (id: string, told: object): Promise<Heard> =>
+    desk.modern('tools/call', { name: 'begin', arguments: { id, told } }, DECLARED)
+  const works = (await make('works', { looks: 1_000 })).result?.['taskId']
+  const lost = (await make('lost', { forgotten: true })).result?.['taskId']
+  const post = watch(desk, [works, lost])
+  await desk.until('the first look', () => toldOn(post).length === 1)
+  isOpen = false
+  const denied = (): number =>
+    desk.audit().filter(({ method, decision }) => method === 'tasks/get' && decision === 'deny')
+      .length
+  await desk.until('the refusal', () => denied() === 1)
+  assert.ok(toldOn(post).every(({ taskId }) => taskId === works))
+  const many = Array.from({ length: 33 }, () => works)
+  const { error } = await desk.modern(
+    'subscriptions/listen',
+    { notifications: { taskIds: many } },
+    DECLARED,
+  )
+  assert.equal(error?.code, -32602)
 })
 
 test('a name that is no task of this client is told as unknown, whatever is wrong with it', async (t) => {

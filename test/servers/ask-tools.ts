@@ -12,7 +12,7 @@
 //   capabilities()             what the client declared, {initialized, request}
 //   for_the_able()             legacy: only listed for who has roots
 //   begin(id, told)            modern: a task of the extension; tasks/get says `told` of it, where it is given;
-//                              forgotten: true is no longer known
+//                              forgotten: true is no longer known; looks: n is at work for so many more looks
 //   laborious(ms)              legacy: can only be called as a task; its result comes after ms
 //   tasks_seen()               {cancelled} ids of tasks that were cancelled
 
@@ -77,6 +77,13 @@ export const ASK_METHODS: Record<
   'tasks/get'(_id, params, reply) {
     const more = told.get(String(params['taskId']))
     if (more?.['forgotten'] === true) return reply.error(-32602, 'no such task')
+    const { looks, ...rest } = more ?? {}
+    if (typeof looks === 'number' && looks > 0) {
+      told.set(String(params['taskId']), { ...rest, looks: looks - 1 })
+      const times = timesOf()
+      const status = { status: 'working', statusMessage: `${looks} to go`, pollIntervalMs: 10 }
+      return reply.result({ taskId: params['taskId'], ...status, ...times, ttlMs: null })
+    }
     reply.result({
       taskId: params['taskId'],
       status: 'completed',
@@ -84,7 +91,7 @@ export const ASK_METHODS: Record<
       lastUpdatedAt: '2026-11-30T00:00:00Z',
       ttlMs: null,
       result: text(`result of ${String(params['taskId'])}`),
-      ...more,
+      ...rest,
     })
   },
   'tasks/update': (_id, _params, reply) => reply.result({}),

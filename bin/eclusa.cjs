@@ -15,7 +15,9 @@ else {
       process.version +
       ' at ' +
       process.execPath +
-      '; install a newer Node, or run: npx -y -p node@24 -p eclusa eclusa\n',
+      '; install a newer Node, or run: npx -y -p node@24 node ' +
+      __filename +
+      '\n',
   )
   process.exitCode = 2
 }

@@ -206,7 +206,8 @@ function configOf(setup: Setup, folder: string): Bag {
     // A command is meant literally: only `more` may ask for a substitution.
     const literal = command.map((part) => part.replaceAll(/\$\{[^}]*\}/g, (found) => `$${found}`))
     const env = { ...COMPILED, ...(one.more?.['env'] as Bag | undefined) }
-    upstreams[name] = { command: literal, ...one.more, env }
+    const isFar = one.more?.['url'] !== undefined
+    upstreams[name] = { command: literal, ...one.more, ...(isFar ? {} : { env }) }
   }
   const every = names.flatMap((name) => ALL.map((tool) => `${name}/${tool}`))
   return {

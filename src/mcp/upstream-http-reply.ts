@@ -32,7 +32,8 @@ export type ReplyReader = {
   readonly reset: () => void
 }
 
-/** The bytes of a head, and of the lines between the parts of a body. Source: as Node's own limit. */
+/** The bytes of a head, of each line between the parts of a body, and of all trailers together. Source: as
+ *  Node's own limit. */
 const MAX_HEAD_BYTES = 16 * 1024
 /** Heads before the one that counts. */
 const MAX_INTERIM = 32
@@ -63,7 +64,7 @@ type State = {
   begun: string
   left: number
   interim: number
-  /** Bytes of the lines of one body, without its parts. */
+  /** Bytes of the trailers, once they are reached. */
   lines: number
 }
 

@@ -55,8 +55,24 @@ const WALLS: Readonly<Record<string, Sees>> = {
   identity: door,
   connect: door,
   anchor: door,
-  mcp: door,
-  'mcp/child.ts': { files: threshold, rooms: [], packages: /^node:/ },
+  'mcp/wire': { files: threshold, rooms: [], packages: NODE },
+  'mcp/front': { ...door, rooms: [...QUIET, 'mcp/wire'] },
+  'mcp/http': { ...door, rooms: [...QUIET, 'mcp/wire', 'mcp/front'] },
+  'mcp/upstream': {
+    files: threshold,
+    rooms: [...QUIET, 'mcp/wire', 'mcp/upstream-http'],
+    packages: NODE,
+  },
+  'mcp/upstream-http': {
+    files: threshold,
+    rooms: [...QUIET, 'mcp/wire', 'mcp/upstream'],
+    packages: NODE,
+  },
+  'mcp/upstream/child.ts': {
+    files: threshold,
+    rooms: ['mcp/wire', 'mcp/upstream'],
+    packages: /^node:/,
+  },
   sdk: {
     ...door,
     packages: /^(node:(?!child_process$|cluster$).*|@modelcontextprotocol\/server.*)/,
@@ -80,9 +96,14 @@ const references = (source: string): string[] =>
     ),
   ].flatMap((match) => (match[1] === undefined ? [] : [match[1]]))
 
+/** The longest beginning of a path that has a wall; where none has, its room. */
 const placeOf = (file: string): string => {
-  if (WALLS[file] !== undefined) return file
-  return file.includes('/') ? (file.split('/')[0] ?? file) : file
+  const parts = file.split('/')
+  for (let count = parts.length; count > 0; count--) {
+    const place = parts.slice(0, count).join('/')
+    if (WALLS[place] !== undefined) return place
+  }
+  return parts[0] ?? file
 }
 
 /** The references of `file` (relative to src) that its wall forbids. */
@@ -94,8 +115,8 @@ function trespasses(file: string, source: string): string[] {
   return references(source).filter((name) => {
     if (!name.startsWith('.')) return !wall.packages.test(name)
     const target = posix.join(posix.dirname(file), name)
-    const room = target.split('/')[0] ?? target
-    const own = file.includes('/') && room === file.split('/')[0]
+    const room = posix.dirname(target)
+    const own = file.includes('/') && room === posix.dirname(file)
     return !own && !wall.files.includes(target) && !wall.rooms.includes(room)
   })
 }
@@ -133,7 +154,8 @@ test('every place of src has a wall, every room holds files, ARCHITECTURE.md nam
     assert.ok(FREE.includes(place) || WALLS[place] !== undefined, `src/${place} has no wall`)
     assert.ok(page.includes(place), `ARCHITECTURE.md does not name src/${place}`)
   }
-  for (const room of 'hall policy ledger egress store identity mcp sdk cli'.split(' ')) {
+  const sides = ['wire', 'front', 'http', 'upstream', 'upstream-http'].map((part) => `mcp/${part}`)
+  for (const room of [...'hall policy ledger egress store identity sdk cli'.split(' '), ...sides]) {
     assert.ok(places.has(room), `no file was seen in src/${room}`)
   }
 })
@@ -160,8 +182,26 @@ const PLANTS: readonly (readonly [file: string, ...wrong: string[]])[] = [
     'node:child_process',
     'ajv',
   ],
-  ['src/mcp/plant.ts', '../store/sqlite.ts', '../cli/main.ts', 'node:child_process', 'zod'],
-  ['src/mcp/child.ts', '../store/sqlite.ts', '../gateway.ts', '@modelcontextprotocol/client'],
+  ['src/mcp/wire/plant.ts', '../front/a.ts', '../upstream/a.ts', '../../gateway.ts', 'zod'],
+  [
+    'src/mcp/front/plant.ts',
+    '../upstream/a.ts',
+    '../upstream-http/a.ts',
+    '../http/a.ts',
+    '../../store/sqlite.ts',
+    '../../cli/main.ts',
+    'node:child_process',
+  ],
+  ['src/mcp/http/plant.ts', '../upstream/a.ts', '../upstream-http/a.ts', 'node:child_process'],
+  ['src/mcp/upstream/plant.ts', '../front/a.ts', '../../gateway.ts', 'node:child_process'],
+  ['src/mcp/upstream-http/plant.ts', '../http/a.ts', '../../gateway.ts', 'node:child_process'],
+  [
+    'src/mcp/upstream/child.ts',
+    '../front/a.ts',
+    '../../store/sqlite.ts',
+    '../../gateway.ts',
+    '@modelcontextprotocol/client',
+  ],
   ['src/sdk/plant.ts', '../store/sqlite.ts', '../mcp/a.ts', '../index.ts', 'node:child_process'],
   ['src/identity/plant.ts', '../store/sqlite.ts', '../mcp/a.ts', 'jose/x'],
   ['src/connect/plant.ts', '../mcp/a.ts', 'yaml'],
@@ -176,7 +216,8 @@ test('the linter refuses a wrong import in every place, and none that is right',
     await cp(join(ROOT, name), join(folder, name))
   }
   for (const [file, ...wrong] of PLANTS) {
-    const lines = ['../call.ts', './x.ts', ...wrong].map((name) => `import '${name}'`)
+    const up = '../'.repeat(file.split('/').length - 2)
+    const lines = [`${up}call.ts`, './x.ts', ...wrong].map((name) => `import '${name}'`)
     if (!file.includes('/', 4)) lines.splice(0, 2, "import './call.ts'", "import './json.ts'")
     await mkdir(dirname(join(folder, file)), { recursive: true })
     await writeFile(join(folder, file), `${lines.join('\n')}\n`)

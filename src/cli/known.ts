@@ -2,7 +2,7 @@
 
 import type { Client } from '../call.ts'
 import { identify } from '../identity/tokens.ts'
-import type { HttpOptions } from '../mcp/http-gate.ts'
+import type { HttpOptions } from '../mcp/http/gate.ts'
 import type { Store } from '../ports.ts'
 import { wallClock } from './clock.ts'
 

@@ -6,7 +6,7 @@ import { request as begin, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 
-import { eventsOf } from '../mcp/http-rig.ts'
+import { eventsOf } from '../mcp/http/rig.ts'
 import { type Gate, LONG, startGate } from './harness.ts'
 import { type Bag, type Era, ERAS, request } from './wire.ts'
 

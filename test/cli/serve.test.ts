@@ -11,9 +11,9 @@ import { fileURLToPath } from 'node:url'
 
 import { roomy } from '../pace.ts'
 import { folder } from '../folder.ts'
-import { META26, SERVER } from '../mcp/front-desk.ts'
+import { META26, SERVER } from '../mcp/front/desk.ts'
 import { COMPILED } from '../servers/compiled.ts'
-import { eventually, modernHeaders, reading } from '../mcp/http-rig.ts'
+import { eventually, modernHeaders, reading } from '../mcp/http/rig.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 const LISTENS = /serving (http:\/\/127\.0\.0\.1:\d+)\/mcp/

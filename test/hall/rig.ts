@@ -18,7 +18,7 @@ import type { Store } from '../../src/ports.ts'
 import type { Reply } from '../../src/refusal.ts'
 import { openReader } from '../../src/store/reader.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
-import { config, json, scripted, start } from '../mcp/upstream-rig.ts'
+import { config, json, scripted, start } from '../mcp/upstream/rig.ts'
 import { verified } from '../store/scene.ts'
 
 /** What the client can do for servers, unless a test says otherwise. */

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 
 import { type Parsed, parseJson, REQUEST_LIMITS, writeJson } from '../../src/json.ts'
-import { lines } from '../../src/mcp/lines.ts'
+import { lines } from '../../src/mcp/wire/lines.ts'
 import { documents } from './arbitrary.ts'
 
 const RUNS = process.env['ECLUSA_LONG'] === '1' ? 20_000 : 500

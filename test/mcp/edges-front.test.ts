@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 
-import { type Desk, type Heard, META26, open, type Post } from './front-desk.ts'
+import { type Desk, type Heard, META26, open, type Post } from './front/desk.ts'
 
 const NAME = 'io.modelcontextprotocol/'
 const TASKS = { extensions: { [`${NAME}tasks`]: {} } }

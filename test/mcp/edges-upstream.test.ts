@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import { httpServer, type Turn } from '../servers/http-scripted.ts'
-import { reach } from './upstream-http-rig.ts'
+import { reach } from './upstream-http/rig.ts'
 import {
   answer,
   asksOf,
@@ -19,7 +19,7 @@ import {
   ticket,
   traced,
   until,
-} from './upstream-rig.ts'
+} from './upstream/rig.ts'
 
 const ALL = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} }
 const FORM = {

@@ -2,8 +2,8 @@
 
 import { closeSync, openSync } from 'node:fs'
 
-import { call, config, dataOf } from '../mcp/upstream-rig.ts'
-import { startUpstreams } from '../../src/mcp/upstreams.ts'
+import { call, config, dataOf } from '../mcp/upstream/rig.ts'
+import { startUpstreams } from '../../src/mcp/upstream/upstreams.ts'
 
 const [mode = '', ...command] = process.argv.slice(2)
 

@@ -59,6 +59,38 @@ export function hmacOfText(
   return { digest: hash('sha256', outer, 'hex'), bytes }
 }
 
+/** As `hmacOfText`, of a text that is given in pieces that end between characters. */
+export type Digester = {
+  readonly add: (piece: string) => void
+  readonly end: () => { readonly digest: string; readonly bytes: number }
+}
+
+/** A digest of nothing yet. */
+export function hmacOfPieces(key: Uint8Array): Digester {
+  const hmac = createHmac('sha256', key)
+  let bytes = 0
+  return {
+    add(piece) {
+      const buffer = Buffer.from(piece)
+      bytes += buffer.length
+      hmac.update(buffer)
+    },
+    end: () => ({ digest: hmac.digest('hex'), bytes }),
+  }
+}
+
+/** A text in pieces of at most `units` UTF-16 units, each of which ends between characters. */
+export function* pieces(text: string, units: number): Generator<string> {
+  for (let from = 0; from < text.length;) {
+    let to = Math.min(text.length, from + units)
+    if (to < text.length && isHigh(text.charCodeAt(to - 1))) to--
+    yield text.slice(from, to)
+    from = to
+  }
+}
+
+const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff
+
 const BLOCK_BYTES = 64
 const DIGEST_BYTES = 32
 /** Texts of up to so many UTF-16 units are digested in one buffer that is kept. */

@@ -6,6 +6,7 @@ import { chance } from './cli/chance.ts'
 import { processIo } from './cli/io.ts'
 import { lookup, readSource } from './cli/place.ts'
 import { exitStatus, Fault } from './fault.ts'
+import { turns } from './cli/turns.ts'
 import { type JsonObject, object } from './json.ts'
 import { type Config, loadConfig } from './policy/config.ts'
 import { declared } from './policy/decide.ts'
@@ -65,6 +66,7 @@ export async function createGate(options: GateOptions): Promise<Gate> {
     clock: { nowUs: () => Date.now() * 1000 },
     random: chance(),
     broken: (error: unknown) => say(`a late record failed: ${reasonOf(error)}`),
+    turn: turns(),
     views: new Map<string, string>(),
   }
   const { limits, drainMs } = config

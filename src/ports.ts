@@ -15,6 +15,9 @@ import type { Code, Effect } from './decision.ts'
 import type { JsonObject } from './json.ts'
 import type { Draft, Outcome } from './ledger/entry.ts'
 
+/** Resolves in a turn of the event loop in which nobody else who asked goes on; first come, first served. */
+export type Turn = () => Promise<void>
+
 /** Microseconds since 1970, for records only: order comes from `seq`. */
 export interface Clock {
   nowUs(): number
@@ -121,6 +124,8 @@ export type Closing = {
 export interface Store {
   /** HMAC-SHA-256 of `text` with the open segment's key. Pure of I/O. */
   digest(text: string): Digest
+  /** As `digest`, of a text that is given in pieces that end between characters. */
+  digester(): { add(piece: string): void; end(): Digest }
   /** An opaque token around `text` that only this ledger can open, for as long as it says; printable ASCII.
    *  `purpose` parts one kind of token from another. Pure of I/O. */
   seal(purpose: string, text: string, untilUs: number): string

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 
 import fc from 'fast-check'
 
-import { byCodePoint, canonical, hmac256, sha256 } from '../src/canonical.ts'
+import { byCodePoint, canonical, hmac256, hmacOfPieces, pieces, sha256 } from '../src/canonical.ts'
 import { isExact, isObject, type Json, object, parseText, REQUEST_LIMITS } from '../src/json.ts'
 import { documents, plainDocuments } from './json/arbitrary.ts'
 
@@ -112,4 +112,22 @@ test('digests are over the bytes of UTF-8, in lower-case hex', () => {
   const key = Buffer.alloc(32, 7)
   assert.equal(hmac256(key, 'é'), createHmac('sha256', key).update(Buffer.from('é')).digest('hex'))
   assert.notEqual(hmac256(key, ''), sha256(''))
+})
+
+test('a text in pieces is the text, each piece ends between characters, and its digest is the same', () => {
+  const key = Buffer.alloc(32, 7)
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.integer({ min: 2, max: 9 }), (text, units) => {
+      const all = [...pieces(text, units)]
+      assert.equal(all.join(''), text)
+      const digester = hmacOfPieces(key)
+      for (const piece of all) {
+        assert.ok(piece.isWellFormed() && piece.length > 0 && piece.length <= units)
+        digester.add(piece)
+      }
+      const bytes = Buffer.byteLength(text)
+      assert.deepEqual(digester.end(), { digest: hmac256(key, text), bytes })
+    }),
+    { numRuns: RUNS },
+  )
 })

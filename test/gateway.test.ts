@@ -10,6 +10,7 @@ import { test, type TestContext } from 'node:test'
 import type { Call, Client } from '../src/call.ts'
 import { Fault } from '../src/fault.ts'
 import { type Doors, handle, list } from '../src/gateway.ts'
+import { turns } from '../src/cli/turns.ts'
 import { object } from '../src/json.ts'
 import { loadConfig } from '../src/policy/config.ts'
 import { declared } from '../src/policy/decide.ts'
@@ -88,6 +89,7 @@ async function hall(t: TestContext, weather: Weather = {}): Promise<Hall> {
     clock: { nowUs: () => Date.now() * 1000 },
     random: () => randomBytes(16).toString('hex'),
     broken: (error) => assert.fail(String(error)),
+    turn: turns(),
     views: new Map(),
   }
   const client = declared(policy, 'agent', { vault: 'family' })
@@ -146,9 +148,8 @@ function coat(store: Store, log: string[], { fails, late, away }: Weather): Stor
     throw fails.fault
   }
   return {
-    digest: (text) => store.digest(text),
+    ...store,
     pins: () => (seen ? store.pins() : none),
-    health: () => store.health(),
     async pin(pins, client) {
       await step('pin', () => store.pin(pins, client))
       seen = true
@@ -158,10 +159,6 @@ function coat(store: Store, log: string[], { fails, late, away }: Weather): Stor
     open: (intent) => step('open', () => store.open(intent)),
     close: (ticket, closing) => step('close', () => store.close(ticket, closing)),
     settle: (operation, closing) => step('settle', () => store.settle(operation, closing)),
-    seal: (purpose, text, untilUs) => store.seal(purpose, text, untilUs),
-    unseal: (purpose, token, nowUs) => store.unseal(purpose, token, nowUs),
-    clients: () => store.clients(),
-    stop: () => store.stop(),
   }
 }
 

@@ -10,6 +10,7 @@ import { chance } from './chance.ts'
 import { wallClock } from './clock.ts'
 import type { Io } from './io.ts'
 import { lookup, readBeside, readSource } from './place.ts'
+import { turns } from './turns.ts'
 
 /** The configuration of a file, with the policy that it names. Every fault is told on stderr.
  *  Errors: `Fault('config_invalid')`. */
@@ -73,5 +74,6 @@ export const doorsOf = (
     say(
       `a late outcome could not be recorded: ${error instanceof Error ? error.message : 'unknown'}`,
     ),
+  turn: turns(),
   views: new Map(),
 })

@@ -2,9 +2,10 @@
 
 import { type Answer, isFailure } from '../call.ts'
 import type { Code } from '../decision.ts'
-import { neutral, sourceOf } from '../egress/stored.ts'
+import { neutral } from '../egress/stored.ts'
 import type { Outcome } from '../ledger/entry.ts'
-import type { Attempt, Awaits, Closing } from '../ports.ts'
+import type { Attempt, Awaits, Closing, Digest } from '../ports.ts'
+import { digestOf } from './digest.ts'
 import { since, type Visit } from './page.ts'
 
 /** An attempt after which nothing more is asked. */
@@ -13,27 +14,38 @@ export type Ended = Exclude<Attempt, { readonly kind: 'asks' }>
 /** Durable when it resolves. An answer that comes after its outcome was recorded as unknown is recorded too. */
 export async function record(visit: Visit, attempt: Ended): Promise<void> {
   const { store, broken } = visit.page.doors
-  await store.close(visit.ticket, closing(visit, attempt))
+  const closed = closing(visit, attempt)
+  await store.close(visit.ticket, closed instanceof Promise ? await closed : closed)
   if (attempt.kind !== 'unknown' || attempt.late === null) return
   attempt.late
-    .then((answer) => store.close(visit.ticket, closing(visit, { kind: 'answered', answer })))
+    .then((answer) => closing(visit, { kind: 'answered', answer }))
+    .then((late) => store.close(visit.ticket, late))
     .catch(broken)
 }
 
-/** The closing of an attempt. */
-export function closing(visit: Visit, attempt: Ended): Closing {
-  const { page, decision, ticket, line } = visit
-  const cancelled = line.signal.aborted ? ('cancelled' as const) : null
+/** The closing of an attempt; a promise only where a long answer is digested. */
+export function closing(visit: Visit, attempt: Ended): Closing | Promise<Closing> {
   if (attempt.kind !== 'answered') {
-    return without(visit, attempt.kind, cancelled ?? attempt.code)
+    return without(visit, attempt.kind, cancelled(visit) ?? attempt.code)
   }
   const { answer } = attempt
+  const digest = digestOf(visit.page.doors, answer)
+  return digest instanceof Promise
+    ? digest.then((one) => closingOf(visit, answer, one))
+    : closingOf(visit, answer, digest)
+}
+
+const cancelled = ({ line }: Visit): 'cancelled' | null =>
+  line.signal.aborted ? 'cancelled' : null
+
+function closingOf(visit: Visit, answer: Answer, digest: Digest): Closing {
+  const { decision, ticket } = visit
   const kept = decision.key === null || ticket.does === 'read' ? null : neutral(answer)
   return {
     outcome: outcomeOf(ticket.does, answer),
     awaits: null,
-    code: cancelled,
-    answer: page.doors.store.digest(sourceOf(answer)),
+    code: cancelled(visit),
+    answer: digest,
     store: kept,
     ...times(visit),
   }

@@ -8,10 +8,10 @@ import { blankDraft, callDraft } from '../ledger/draft.ts'
 import type { Draft } from '../ledger/entry.ts'
 import { keyOf } from '../policy/decide.ts'
 import type { PolicySet } from '../policy/set.ts'
-import type { Clock, Digest, Store, Ticket, Upstreams, Watch } from '../ports.ts'
+import type { Clock, Digest, Store, Ticket, Turn, Upstreams, Watch } from '../ports.ts'
 
 /** Everything the hall touches. `policy` gives the set in force; `random` 32 fresh hex digits; `broken` is
- *  told of a record that failed where no caller waits any more; `views` remembers, a client and list, the
+ *  told of a record that failed where no caller waits any more; `turn` is for work that would hold up others; `views` remembers, a client and list, the
  *  digest of what was last shown, and is the hall's own. */
 export type Doors = {
   readonly store: Store
@@ -20,6 +20,7 @@ export type Doors = {
   readonly clock: Clock
   readonly random: () => string
   readonly broken: (error: unknown) => void
+  readonly turn: Turn
   readonly views: Map<string, string>
 }
 

@@ -176,7 +176,8 @@ function settleExpired(visit: Visit, { expired }: Asking): void {
   if (expired === null) return
   const { doors } = visit.page
   expired
-    .then((came) => doors.store.settle(visit.ticket.operation, closing(visit, begun(came))))
+    .then((came) => closing(visit, begun(came)))
+    .then((closed) => doors.store.settle(visit.ticket.operation, closed))
     .catch(doors.broken)
 }
 

@@ -1,7 +1,7 @@
 // Tasks that a server works on after it answered: whose they are, what becomes of them, and their end.
 
 import type { Answer, Ask, Call, Client, Target, Task } from '../call.ts'
-import { neutral, sourceOf } from '../egress/stored.ts'
+import { neutral } from '../egress/stored.ts'
 import {
   isObject,
   type Json,
@@ -15,6 +15,7 @@ import {
 import type { Closing } from '../ports.ts'
 import type { Reply } from '../refusal.ts'
 import { barred, MAX_ASKS, recordAsks, unaskedAnswers } from './asks.ts'
+import { digestOf } from './digest.ts'
 import { awaiting, type Ended, outcomeOf, record } from './outcome.ts'
 import { type Answered, type Doors, FIRST, type Round, since, type Visit } from './page.ts'
 import { outward, refused } from './refuse.ts'
@@ -62,7 +63,7 @@ export async function handOver(visit: Visit, attempt: Ended): Promise<Reply> {
     return outward(page, odd)
   }
   const kept = decision.key === null || ticket.does === 'read' ? null : neutral(made)
-  const answer = store.digest(sourceOf(attempt.answer))
+  const answer = await digestOf(page.doors, attempt.answer)
   await store.close(ticket, awaiting(visit, 'task', { answer, store: kept }))
   return { kind: 'answered', answer: made, replayed: false }
 }
@@ -141,7 +142,7 @@ export async function shown(visit: Visit, attempt: Ended): Promise<Reply> {
   }
   const ended = endOf(answer.value, task.does)
   if (ended !== null && task.does !== 'read') {
-    await doors.store.settle(task.operation, settling(visit, ended))
+    await doors.store.settle(task.operation, await settling(visit, ended))
   }
   const taskId = answer.value['taskId'] === undefined ? undefined : call.asked
   const value = object({ ...answer.value, taskId })
@@ -153,7 +154,7 @@ export async function shown(visit: Visit, attempt: Ended): Promise<Reply> {
 async function forget(visit: Visit, { operation, does }: Task, code: number): Promise<void> {
   const { call, doors } = visit.page
   if (call.method !== 'tasks/get' || code !== UNKNOWN_TASK || does === 'read') return
-  const lost = settling(visit, { answer: null, does })
+  const lost = await settling(visit, { answer: null, does })
   await doors.store.settle(operation, { ...lost, code: 'outcome_unknown' })
 }
 
@@ -190,14 +191,13 @@ function errorOf(error: Json | undefined): Answer {
 
 const INTERNAL_ERROR = -32603
 
-function settling({ page }: Visit, { answer, does }: End): Closing {
-  const { store, clock } = page.doors
-  const times = { durationUs: since(page), nowUs: clock.nowUs(), awaits: null }
+async function settling({ page }: Visit, { answer, does }: End): Promise<Closing> {
+  const digest = answer === null ? null : await digestOf(page.doors, answer)
+  const times = { durationUs: since(page), nowUs: page.doors.clock.nowUs(), awaits: null }
   // What a cancelled task did before it stopped, nobody says.
   if (answer === null) {
     return { outcome: 'unknown', code: 'cancelled', answer: null, store: null, ...times }
   }
-  const digest = store.digest(sourceOf(answer))
   return {
     outcome: outcomeOf(does, answer),
     code: null,

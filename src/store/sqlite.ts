@@ -2,7 +2,7 @@
 
 import { resolve } from 'node:path'
 
-import { canonical, hmacOfText } from '../canonical.ts'
+import { canonical, hmacOfPieces, hmacOfText } from '../canonical.ts'
 import { STOPPED } from '../decision.ts'
 import { parseStored } from '../egress/stored.ts'
 import { Fault } from '../fault.ts'
@@ -129,6 +129,10 @@ function storeOn(desk: Desk): Store {
   }
   return {
     digest: (text) => ({ ...hmacOfText(key, text), segment }),
+    digester() {
+      const { add, end } = hmacOfPieces(key)
+      return { add, end: () => ({ ...end(), segment }) }
+    },
     pins: () => pins,
     seal: (purpose, text, untilUs) => seals.seal(purpose, text, untilUs),
     unseal: (purpose, token, nowUs) => seals.unseal(purpose, token, nowUs),

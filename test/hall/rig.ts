@@ -9,6 +9,7 @@ import type { TestContext } from 'node:test'
 
 import type { Call, Client, Method, Responses, Retry } from '../../src/call.ts'
 import { type Doors, handle, type Line, taskOf } from '../../src/gateway.ts'
+import { turns } from '../../src/cli/turns.ts'
 import { object } from '../../src/json.ts'
 import type { Entry } from '../../src/ledger/entry.ts'
 import { loadConfig } from '../../src/policy/config.ts'
@@ -126,6 +127,7 @@ export async function hall(
     clock: { nowUs: () => Date.now() * 1000 },
     random: () => randomBytes(16).toString('hex'),
     broken: (error) => assert.fail(String(error)),
+    turn: turns(),
     views: new Map(),
   }
   const client = (profile: string): Client => {

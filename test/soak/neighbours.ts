@@ -13,7 +13,7 @@ import { type Gate, startGate } from '../cases/harness.ts'
 import { addClient, dialled, post } from './raw.ts'
 
 const MIB = 1024 * 1024
-const ROUNDS = 3
+const ROUNDS = 5
 /** Calls of one round. */
 const CALLS = 150
 /** From the end of one timed call to the next. */

@@ -127,6 +127,7 @@ function gateOf(options: HttpOptions): Gate {
       json: { bytes, depth, keys, nodes },
       nowMs,
       say,
+      turn: doors.turn,
       replies: shelf(),
       nextNumber: () => ++last,
       posts: MAX_POSTS,

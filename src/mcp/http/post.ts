@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { Client } from '../../call.ts'
+import type { Doors } from '../../gateway.ts'
 import { isObject, type Json, type JsonLimits } from '../../json.ts'
 import { isCall } from '../front/calls.ts'
 import type { Channel } from '../front/channel.ts'
@@ -33,6 +34,7 @@ export type Hall = {
   readonly json: JsonLimits
   readonly nowMs: () => number
   readonly say: (line: string) => void
+  readonly turn: Doors['turn']
   /** Replies in work, by `nextNumber`: those that stay silent become streams. */
   readonly replies: Shelf<
     number,
@@ -230,6 +232,7 @@ function replyFor(hall: Hall, visit: Post, { seat, session, read }: Taken): Repl
     owes: () => isAsking(read) && (session === null || hall.isAbandoned() || !hall.isKept(visit)),
     batch: read.kind === 'batch',
     load,
+    turn: hall.turn,
     stream: () => {
       if (session === null) return plainCarrier(open(gone))
       const stream = session.log.begin('answer')
@@ -304,6 +307,7 @@ export function refuse(
     owes: () => false,
     batch: false,
     load: seat.load,
+    turn: hall.turn,
     stream: () => NOTHING,
     lost: () => undefined,
     over() {

@@ -2,6 +2,8 @@
 
 import type { ServerResponse } from 'node:http'
 
+import { pieces } from '../../canonical.ts'
+import type { Doors } from '../../gateway.ts'
 import { object } from '../../json.ts'
 import type { Channel, How, Weight } from '../front/channel.ts'
 import type { Accepts } from './guard.ts'
@@ -32,6 +34,7 @@ export type ReplyOptions = {
   /** Several requests came in this POST. */
   readonly batch: boolean
   readonly load: Load
+  readonly turn: Doors['turn']
   /** Begins the event stream. */
   readonly stream: () => Carrier
   /** The client closed the connection while nothing had been said. */
@@ -125,9 +128,11 @@ export function plainCarrier(line: EventLine): Carrier {
 
 /** Texts of which the unread part is worth counting, in UTF-16 units. */
 const LARGE = 16 * 1024
+/** Units of a text that are written in one go: a third of a millisecond. */
+const PIECE = 256 * 1024
 
 function send(
-  { response, headers, load }: ReplyOptions,
+  { response, headers, load, turn }: ReplyOptions,
   status: number,
   text: string | null,
 ): void {
@@ -146,7 +151,20 @@ function send(
   response.setTimeout(STALL_MS, () => response.destroy())
   load.add(text.length)
   response.once('close', () => load.add(-text.length))
-  response.end(text)
+  if (text.length <= PIECE) response.end(text)
+  else endInPieces(response, pieces(text, PIECE), turn)
+}
+
+/** Writes a long text no faster than it is read, and others have their turn between its pieces. */
+function endInPieces(response: ServerResponse, rest: Iterator<string>, turn: Doors['turn']): void {
+  const go = (): void => {
+    if (response.destroyed) return
+    const piece = rest.next()
+    if (piece.done === true) response.end()
+    else if (response.write(piece.value)) void turn().then(go)
+    else response.once('drain', () => void turn().then(go))
+  }
+  void turn().then(go)
 }
 
 const JSON_HEADERS: readonly string[] = [

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import type { Client } from '../../../src/call.ts'
 import { sha256 } from '../../../src/canonical.ts'
 import type { Doors } from '../../../src/gateway.ts'
+import { turns } from '../../../src/cli/turns.ts'
 import type { Channel, How } from '../../../src/mcp/front/channel.ts'
 import { type Front, front, type FrontOptions } from '../../../src/mcp/front/front.ts'
 import { type RunningUpstreams, startUpstreams } from '../../../src/mcp/upstream/upstreams.ts'
@@ -166,6 +167,7 @@ export async function compose(
     clock: { nowUs: () => Date.now() * 1000 },
     random: () => sha256(`${dir} ${++count}`).slice(0, 32),
     broken: (error) => heard.broken.push(error),
+    turn: turns(),
     views: new Map(),
   }
   const client = declared(policy, null, {})

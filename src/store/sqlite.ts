@@ -129,10 +129,7 @@ function storeOn(desk: Desk): Store {
   }
   return {
     digest: (text) => ({ ...hmacOfText(key, text), segment }),
-    digester() {
-      const { add, end } = hmacOfPieces(key)
-      return { add, end: () => ({ ...end(), segment }) }
-    },
+    digester: () => digesterOf(desk),
     pins: () => pins,
     seal: (purpose, text, untilUs) => seals.seal(purpose, text, untilUs),
     unseal: (purpose, token, nowUs) => seals.unseal(purpose, token, nowUs),
@@ -173,6 +170,11 @@ function storeOn(desk: Desk): Store {
       await link.ask({ kind: 'stop' }, 'not_recorded')
     },
   }
+}
+
+function digesterOf({ key, segment }: Desk): ReturnType<Store['digester']> {
+  const { add, end } = hmacOfPieces(key)
+  return { add, end: () => ({ ...end(), segment }) }
 }
 
 const FOREIGN = 'outcome not recorded: the ticket is of another store'

@@ -2,6 +2,7 @@
 
 import type { Socket } from 'node:net'
 
+import { bursts } from '../wire/burst.ts'
 import { dial, type Place, type Session } from './dial.ts'
 import { type ReplyFault, type ReplyHead, type ReplyReader, replyReader } from './reply.ts'
 
@@ -77,6 +78,7 @@ type Lane = {
   readonly pool: Pool
   readonly socket: Socket
   readonly reader: ReplyReader
+  readonly breathe: (chunk: Buffer) => void
   turn: Turn | null
   /** It carried an exchange before this one. */
   kept: boolean
@@ -210,6 +212,7 @@ function connect(pool: Pool, turn: Turn): void {
         if (lane.turn?.over === false) lane.turn.ears.data(chunk)
       },
     }),
+    breathe: bursts(socket),
     turn: null,
     kept: false,
     open: false,
@@ -259,7 +262,7 @@ function arrived(lane: Lane, chunk: Buffer): void {
   else if (state !== 'reading') {
     lane.why = state
     socket.destroy()
-  }
+  } else lane.breathe(chunk)
 }
 
 /** The reply is whole. The connection is free before anybody hears of it, who may want the next one. */

@@ -32,11 +32,15 @@ export type ReplyReader = {
   readonly reset: () => void
 }
 
-/** The bytes of a head, of each line between the parts of a body, and of all trailers together. Source: as
- *  Node's own limit. */
+/** The bytes of a head, of what else than sizes stands between all the parts of a body, and of all trailers
+ *  together. Source: as Node's own limits. */
 const MAX_HEAD_BYTES = 16 * 1024
 /** Heads before the one that counts. */
 const MAX_INTERIM = 32
+/** Parts of a body that hold less than `SMALL_BYTES`. Each costs as much time as a page of text: a server could
+ *  keep us busy with them, and nobody else would have a turn. */
+const MAX_SMALL = 65_536
+const SMALL_BYTES = 16
 /** Digits of a length: all of them together stay exact. */
 const MAX_DIGITS = 12
 
@@ -64,14 +68,15 @@ type State = {
   begun: string
   left: number
   interim: number
-  /** Bytes of the trailers, once they are reached. */
+  /** Bytes of the extensions, and of the trailers once they are reached. */
   lines: number
+  small: number
 }
 
 /** A reader that has read nothing. It is strict: what two readers could understand differently is a fault.
  *  Source: RFC 9112. */
 export function replyReader(ears: ReplyEars): ReplyReader {
-  const state: State = { ears, at: 'head', begun: '', left: 0, interim: 0, lines: 0 }
+  const state: State = { ears, at: 'head', begun: '', left: 0, interim: 0, lines: 0, small: 0 }
   return {
     push: (chunk) => push(state, chunk),
     close: () => state.at === 'close',
@@ -80,6 +85,7 @@ export function replyReader(ears: ReplyEars): ReplyReader {
       state.begun = ''
       state.interim = 0
       state.lines = 0
+      state.small = 0
     },
   }
 }
@@ -236,7 +242,7 @@ function part(state: State, chunk: Buffer, from: number): number {
 function line(state: State, chunk: Buffer, from: number): number {
   const end = chunk.indexOf(0x0a, from)
   const to = end < 0 ? chunk.length : end
-  state.lines += to - from
+  if (state.at === 'trailer') state.lines += to - from
   if (state.begun.length + to - from > MAX_HEAD_BYTES) return fail(state, chunk, 'too_large')
   const text = state.begun + chunk.toString('latin1', from, to)
   if (end < 0) {
@@ -264,6 +270,7 @@ function next(state: State, text: string): boolean {
   if (size === undefined) return false
   state.left = Number.parseInt(size, 16)
   state.at = state.left === 0 ? 'trailer' : 'chunk'
-  state.lines = state.left === 0 ? 0 : state.lines
-  return true
+  if (state.left < SMALL_BYTES) state.small++
+  state.lines = state.left === 0 ? 0 : state.lines + text.length - size.length
+  return state.small <= MAX_SMALL && state.lines <= MAX_HEAD_BYTES
 }

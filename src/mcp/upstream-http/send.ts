@@ -1,5 +1,6 @@
 // One HTTP exchange: what was sent, what came back as it comes, and how sure we are of either.
 
+import { room } from '../wire/room.ts'
 import { type SseEvent, sseReader } from './sse-read.ts'
 import type { HeaderSet } from './headers.ts'
 import { CONNECT_MS, type LaneFault, type Passage } from './lane.ts'
@@ -263,20 +264,30 @@ function gather(state: State, head: Head, reply: ReplyHead): Taker | null {
   if (success && encoded(reply)) return refuse(state, head, ENCODED)
   if (success && Number(reply.headers.get('content-length') ?? 0) > limit)
     return refuse(state, head, tooLong)
-  let chunks: Buffer[] = []
+  // Most answers come in one piece. Of many, no views are kept: each would cost more than the byte it may hold,
+  // and keep alive all that was read with it.
+  let only: Buffer | null = null
+  const held = room(limit)
   let bytes = 0
   return {
     data(chunk) {
+      const isFirst = bytes === 0
       bytes += chunk.length
-      if (bytes <= limit) {
-        chunks.push(chunk)
+      if (isFirst && bytes <= limit) {
+        only = chunk
         return
       }
-      chunks = []
+      if (only !== null) held.add(only)
+      only = null
+      if (bytes <= limit) {
+        held.add(chunk)
+        return
+      }
+      held.take()
       // The status says enough; a refusal that needs more words is none that we know.
       refuse(state, head, success ? tooLong : `it answered with HTTP status ${head.status}`)
     },
-    body: () => (chunks.length === 1 ? (chunks[0] ?? NOTHING) : Buffer.concat(chunks)),
+    body: () => only ?? held.take(),
   }
 }
 

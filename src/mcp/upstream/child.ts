@@ -7,6 +7,7 @@ import { delimiter, extname, isAbsolute, join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 
 import { watched, watcherCommand } from './child-watch.ts'
+import { bursts } from '../wire/burst.ts'
 import { words } from '../wire/words.ts'
 import { type Edges, lines } from '../wire/lines.ts'
 
@@ -62,10 +63,6 @@ const USELESS_GRACE_MS = 100
 /** Reads a second of what nobody asked for, from one pipe, before we stop reading for the rest of it: a
  *  server that floods us gets back-pressure, not our processor. 64 KiB a read. */
 const READS_A_SECOND = 4000
-/** Bytes of one read that found more than it could take. */
-const FULL_READ = 64 * 1024
-/** Bytes of long output after which others have their turn: left to itself, one read follows another. */
-const BURST_BYTES = 256 * 1024
 
 // When we are killed the watcher ends our servers; Windows has no groups, and no shell of a known kind.
 const groups = watched(process.platform === 'win32' ? null : launchWatcher)
@@ -241,21 +238,18 @@ export function program(
 function read(stream: Readable, push: (chunk: Buffer) => boolean): void {
   let second = 0
   let reads = 0
-  let burst = 0
-  stream.on('data', (chunk: Buffer) => {
-    const isAsked = push(chunk)
-    if (chunk.length >= FULL_READ && (burst += chunk.length) >= BURST_BYTES) {
-      burst = 0
-      stream.pause()
-      setImmediate(() => stream.resume())
-    }
-    if (isAsked) return
+  const breathe = bursts(stream)
+  const isFlood = (): boolean => {
     const now = Math.floor(performance.now() / 1000)
     reads = now === second ? reads + 1 : 1
     second = now
-    if (reads <= READS_A_SECOND) return
-    stream.pause()
-    setTimeout(() => stream.resume(), 1000 - (performance.now() % 1000))
+    return reads > READS_A_SECOND
+  }
+  stream.on('data', (chunk: Buffer) => {
+    if (!push(chunk) && isFlood()) {
+      stream.pause()
+      setTimeout(() => stream.resume(), 1000 - (performance.now() % 1000))
+    } else breathe(chunk)
   })
   stream.on('error', () => stream.destroy())
 }

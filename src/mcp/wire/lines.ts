@@ -1,5 +1,7 @@
 // Bytes to lines, with a ceiling: no length and no chunking of the input grows memory or time.
 
+import { room } from './room.ts'
+
 /** Takes the chunks of one stream, in order. */
 export type Splitter = {
   /** Splits one chunk; the callbacks run before it returns. The splitter may keep `chunk`. */
@@ -13,7 +15,6 @@ export type Edges = { readonly head: Buffer; readonly tail: Buffer }
 
 /** Bytes of a dropped line that are kept at either end, to tell whose line it was. */
 const EDGE_BYTES = 1024
-const FIRST_CAPACITY = 4096
 const LF = 0x0a
 const CR = 0x0d
 
@@ -72,46 +73,31 @@ type Gather = {
 
 /** The pieces of one unfinished line in one growing buffer; beyond `limit` only count and edges. */
 function gather(limit: number): Gather {
-  let room: Buffer = Buffer.alloc(0)
-  let size = 0
+  const held = room(limit)
   let edges: Edges | null = null
+  let left = 0
 
-  const grow = (wanted: number): void => {
-    if (wanted <= room.length) return
-    const capacity = Math.min(limit, Math.max(FIRST_CAPACITY, 2 * room.length, wanted))
-    const next = Buffer.allocUnsafe(capacity)
-    room.copy(next, 0, 0, size)
-    room = next
-  }
   const drop = (piece: Buffer): void => {
-    const head = edges?.head ?? edgesOf(Buffer.concat([room.subarray(0, size), piece])).head
-    const before = edges?.tail ?? room.subarray(Math.max(0, size - EDGE_BYTES), size)
-    const tail = Buffer.concat([before, piece.subarray(-EDGE_BYTES)]).subarray(-EDGE_BYTES)
+    left += held.size() + piece.length
+    const before = held.take()
+    const head = edges?.head ?? edgesOf(Buffer.concat([before, piece])).head
+    const last = edges?.tail ?? before.subarray(-EDGE_BYTES)
+    const tail = Buffer.concat([last, piece.subarray(-EDGE_BYTES)]).subarray(-EDGE_BYTES)
     edges = { head, tail: Buffer.from(tail) }
-    room = Buffer.alloc(0)
   }
 
   return {
     add(piece) {
-      if (edges !== null || size + piece.length > limit) drop(piece)
-      else {
-        grow(size + piece.length)
-        piece.copy(room, size)
-      }
-      size += piece.length
+      if (edges !== null || held.size() + piece.length > limit) drop(piece)
+      else held.add(piece)
     },
-    size: () => size,
+    size: () => left + held.size(),
     dropped: () => edges !== null,
-    take() {
-      const line = room.subarray(0, size)
-      room = Buffer.alloc(0)
-      size = 0
-      return line
-    },
+    take: held.take,
     takeDropped() {
-      const told = { bytes: size, edges: edges ?? edgesOf(Buffer.alloc(0)) }
+      const told = { bytes: left, edges: edges ?? edgesOf(Buffer.alloc(0)) }
       edges = null
-      size = 0
+      left = 0
       return told
     },
   }

@@ -73,6 +73,34 @@ for (const [name, head, start] of [
   })
 }
 
+test('an answer in a million parts is put together in as much memory as it has bytes', async (t) => {
+  const text = 'x'.repeat(15 * MIB)
+  const head = 'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n'
+  const part = `10\r\n${'x'.repeat(16)}\r\n`
+  const most = Buffer.from(part.repeat(text.length / 16))
+  const sized = (one: string): string => `${one.length.toString(16)}\r\n${one}\r\n`
+  const server = await httpServer(t, {
+    script: onCall('put', ({ reply, seen }) => {
+      const start = `{"jsonrpc":"2.0","id":${String(seen.body['id'])},"result":{"content":[{"type":"text","text":"`
+      reply.socket?.write(`HTTP/1.1 200 OK\r\n${head}${sized(start)}`)
+      reply.socket?.write(most)
+      reply.socket?.write(`${sized('"}],"resultType":"complete"}}')}0\r\n\r\n`)
+      return true
+    }),
+  })
+  const rig = reach(t, server.url)
+  await rig.hello('s')
+  const before = process.memoryUsage().heapUsed
+  const attempt = call(rig, 'put')
+  let peak = 0
+  const watch = setInterval(() => {
+    peak = Math.max(peak, process.memoryUsage().heapUsed)
+  }, 5)
+  assert.equal(textOf(await attempt), text)
+  clearInterval(watch)
+  assert.ok(peak - before < 80 * MIB, `${Math.round((peak - before) / MIB)} MiB`)
+})
+
 test('an answer of just the limit passes, by its announced length a larger one is refused at once', async (t) => {
   const limits = { bytes: 100_000 }
   let pad = 0

@@ -295,3 +295,16 @@ test('what is taken for a whole reply is one for Node too, with the same body', 
   t.diagnostic(`${whole} whole, ${stricter} that only Node takes`)
   assert.ok(stricter < rounds / 10, `${stricter} that only Node takes`)
 })
+
+test('parts of a few bytes are taken up to a limit, and so is what stands beside their sizes', () => {
+  const coded = `${OK}Transfer-Encoding: chunked\r\n\r\n`
+  const small = (count: number): string => `${coded}${'1\r\nx\r\n'.repeat(count)}0\r\n\r\n`
+  assert.equal(read(small(65_535), 65_536).state, 'done')
+  assert.equal(read(small(65_537), 65_536).state, 'no_http')
+  const large = `10\r\n${'x'.repeat(16)}\r\n`
+  assert.equal(read(`${coded}${large.repeat(70_000)}0\r\n\r\n`, 65_536).state, 'done')
+  const extended = (count: number): string =>
+    `${coded}${`1;${'e'.repeat(1_022)}\r\nx\r\n`.repeat(count)}0\r\n\r\n`
+  assert.equal(read(extended(16)).state, 'done')
+  assert.equal(read(extended(17)).state, 'no_http')
+})

@@ -9,8 +9,6 @@ import type { Flight } from './flights.ts'
 import { cleanNotice } from './render.ts'
 import type { Stage } from './stage.ts'
 
-/** Tasks that one stream hears of. */
-export const MAX_TASKS = 32
 /** Characters of a name of a task; longer ones are none of ours. */
 const MAX_NAME = 16_384
 /** How often a task is looked at: as its server says, within these, or this often where it says nothing. */
@@ -18,9 +16,9 @@ const MIN_LOOK_MS = 1_000
 const MAX_LOOK_MS = 60_000
 const LOOK_MS = 5_000
 
-/** The tasks among these names that are this client's, without repetitions. */
+/** The tasks among these names that are this client's. */
 export const tasksAmong = ({ scene }: Stage, names: readonly string[]): readonly string[] =>
-  [...new Set(names)].filter(
+  names.filter(
     (name) => name.length <= MAX_NAME && taskOf(name, scene.client, scene.doors) !== null,
   )
 

@@ -8,11 +8,11 @@ import { type Changes, changes } from './changes.ts'
 import type { Said } from './channel.ts'
 import { isDeclared, metaOf, PROTOCOL, TASKS } from '../wire/era.ts'
 import type { Flight } from './flights.ts'
-import { followTasks, MAX_TASKS, tasksAmong } from './listen-tasks.ts'
+import { followTasks, tasksAmong } from './listen-tasks.ts'
 import { capabilityMissing, invalidParams, said, tooMany } from './refuse.ts'
 import { noticeText, ownResult, resultText } from './render.ts'
 import type { Stage } from './stage.ts'
-import { MAX_URI, MAX_URIS } from './subscriptions.ts'
+import { MAX_TASKS, MAX_URI, MAX_URIS } from './subscriptions.ts'
 import { capabilitiesFor, LOOK, view } from './views.ts'
 
 /** Serves one stream until its client or the gateway ends it: the first message on it says what of the wish
@@ -25,8 +25,8 @@ export async function listen(stage: Stage, flight: Flight): Promise<Said | null>
   if (wish.tasks !== null && !isDeclared(face.capabilities, TASKS)) {
     return capabilityMissing(stage, flight, object({ extensions: object({ [TASKS]: object({}) }) }))
   }
-  const opened = stage.subscriptions.hold(wish.uris.length)
-  if (opened === null) return tooMany(stage, flight, 'resources or streams')
+  const opened = stage.subscriptions.hold(wish.uris.length, wish.tasks?.length ?? 0)
+  if (opened === null) return tooMany(stage, flight, 'resources, tasks or streams')
   const over = Promise.withResolvers<'client' | 'server'>()
   const { told, go, end } = await begin(stage, flight, { wish, end: () => over.resolve('server') })
     // Only now: until it is counted itself, another one must not take its room.
@@ -53,7 +53,7 @@ async function begin(
   const { uris, tasks: names, changes: lists, told } = await honour(stage, flight, wish)
   const tell = (params: JsonObject): boolean =>
     notify(stage, flight, 'notifications/resources/updated', params)
-  const leave = stage.subscriptions.listen({ uris, changes: lists, tell, end })
+  const leave = stage.subscriptions.listen({ uris, tasks: names.length, changes: lists, tell, end })
   const over = new AbortController()
   return {
     told,
@@ -112,7 +112,7 @@ function readWish(params: JsonObject | null): Read {
   }
   const subscribes = asked['resourceSubscriptions'] !== undefined
   if (taskIds.length > MAX_TASKS) return wrong(`at most ${MAX_TASKS} tasks; ask for fewer`)
-  const tasks = asked['taskIds'] === undefined ? null : taskIds
+  const tasks = asked['taskIds'] === undefined ? null : [...new Set(taskIds)]
   return { kind: 'wish', wish: { lists, uris: [...new Set(uris)], subscribes, tasks } }
 }
 

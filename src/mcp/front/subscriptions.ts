@@ -11,6 +11,8 @@ import type { Scene } from './views.ts'
 export type Listener = {
   /** The upstream of each URI. A URI stands for what lies under it too. */
   readonly uris: ReadonlyMap<string, string>
+  /** How many tasks it hears of. */
+  readonly tasks: number
   /** The lists it hears of; null for none. */
   readonly changes: Changes | null
   /** Says that a resource was updated: the params of the notice. */
@@ -23,9 +25,9 @@ export type Listener = {
 export type Subscriptions = {
   /** True while `more` URIs and one stream more fit. */
   hasRoom(more: number): boolean
-  /** Keeps that room for a stream that is being opened, until the function that it gives is called; null where
-   *  there is none. */
-  hold(more: number): (() => void) | null
+  /** Keeps room for a stream that is being opened with so many URIs and tasks, until the function that it gives is
+   *  called; null where there is none. */
+  hold(uris: number, tasks: number): (() => void) | null
   /** A session subscribed: from now on it hears of the URI. */
   add(uri: string, upstream: string): void
   /** A session hears of the URI no more. */
@@ -46,6 +48,8 @@ export type Subscriptions = {
 export const MAX_URIS = 1_000
 /** Streams one client listens on at once. */
 export const MAX_LISTENERS = 64
+/** Tasks one client hears of at once, over all its streams: each is asked for again and again. */
+export const MAX_TASKS = 32
 /** Longer URIs are not subscribed to. */
 export const MAX_URI = 2_048
 
@@ -54,7 +58,7 @@ export function subscriptions(scene: Scene, tell: (params: JsonObject) => void):
   const undo = (upstream: string, uri: string): void =>
     scene.doors.upstreams.release(upstream, uri, scene.client.name)
   const own = new Map<string, string>()
-  const session: Listener = { uris: own, changes: null, tell, end: () => undefined }
+  const session: Listener = { uris: own, tasks: 0, changes: null, tell, end: () => undefined }
   const listeners = new Set<Listener>()
   const { hasRoom, hold } = roomFor(own, listeners)
   const release = ({ uris }: Listener): void => {
@@ -109,19 +113,21 @@ function roomFor(
   own: ReadonlyMap<string, string>,
   listeners: ReadonlySet<Listener>,
 ): Pick<Subscriptions, 'hasRoom' | 'hold'> {
-  /** Streams that are being opened, by how many URIs they want. */
-  const opening = new Set<{ readonly uris: number }>()
+  /** What the streams want that are being opened. */
+  const opening = new Set<{ readonly uris: number; readonly tasks: number }>()
   const count = (): number => {
     const held = [...opening].reduce((sum, { uris }) => sum + uris, own.size)
     return [...listeners].reduce((sum, { uris }) => sum + uris.size, held)
   }
   const hasRoom = (more: number): boolean =>
     count() + more <= MAX_URIS && listeners.size + opening.size < MAX_LISTENERS
+  const followed = (): number =>
+    [...opening, ...listeners].reduce((sum, { tasks }) => sum + tasks, 0)
   return {
     hasRoom,
-    hold(uris) {
-      if (!hasRoom(uris)) return null
-      const one = { uris }
+    hold(uris, tasks) {
+      if (!hasRoom(uris) || followed() + tasks > MAX_TASKS) return null
+      const one = { uris, tasks }
       opening.add(one)
       return () => void opening.delete(one)
     },

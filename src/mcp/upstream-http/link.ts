@@ -46,6 +46,8 @@ export type Flight = {
   /** Counted among those whose connection is new and not proved, and among those without a reply. */
   starting: boolean
   proving: NodeJS.Timeout | undefined
+  /** Until its end once nobody waits for it. */
+  patience: NodeJS.Timeout | undefined
   silent: boolean
 }
 

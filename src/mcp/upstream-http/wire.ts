@@ -13,6 +13,8 @@ import type { AskReply, Exchange, Waiter, Wire } from '../upstream/wire.ts'
 /** Requests that wait for an answer; and of those that nobody waits for any more, the latest. */
 const MAX_PENDING = 10_000
 const MAX_ABANDONED = 64
+/** How long an answer that nobody waits for is still read, to be recorded as late. */
+const ABANDONED_MS = 300_000
 /** Requests of the server during one of ours that wait for an answer. */
 const MAX_ASKS = 64
 /** A new connection that lived so long is proved, also without a reply. */
@@ -85,6 +87,7 @@ function request(link: Link, { method, params, waiter, passed }: Wish): Exchange
     cancelled: false,
     starting: false,
     proving: undefined,
+    patience: undefined,
     silent: false,
   }
   link.flights.add(flight)
@@ -190,6 +193,7 @@ function settled(link: Link, flight: Flight): void {
 function leave(link: Link, flight: Flight): void {
   flight.state = 'over'
   flight.params = null
+  clearTimeout(flight.patience)
   flight.asks.clear()
   link.flights.delete(flight)
   link.abandoned.delete(flight)
@@ -296,10 +300,14 @@ function abandon(link: Link, flight: Flight): void {
   if (flight.epoch === 0 && flight.cancelled) return leave(link, flight)
   const { abandoned } = link
   abandoned.add(flight)
+  flight.patience = setTimeout(giveUpOn, ABANDONED_MS, link, flight).unref()
   const [oldest] = abandoned
-  if (abandoned.size <= MAX_ABANDONED || oldest === undefined) return
-  oldest.talking?.stop()
-  leave(link, oldest)
+  if (abandoned.size > MAX_ABANDONED && oldest !== undefined) giveUpOn(link, oldest)
+}
+
+function giveUpOn(link: Link, flight: Flight): void {
+  flight.talking?.stop()
+  leave(link, flight)
 }
 
 type Notice = { readonly name: string; readonly told: JsonObject }

@@ -126,6 +126,26 @@ test('a listener hears nothing of a task once policy forbids it, and nothing of 
   assert.equal(error?.code, -32602)
 })
 
+test('a client hears of so many tasks at once, over all its streams', async (t) => {
+  const desk = await open(t, setup)
+  const ids = Array.from({ length: 17 }, (_, at) => `task-${at}`)
+  const told = { looks: 1_000 }
+  const made = await Promise.all(
+    ids.map((id) =>
+      desk.modern('tools/call', { name: 'begin', arguments: { id, told } }, DECLARED),
+    ),
+  )
+  const tasks = made.map(({ result }) => result?.['taskId'])
+  const first = watch(desk, tasks, 70)
+  await desk.until('the first stream', () => first.heard().length > 0)
+  const listen = { notifications: { taskIds: tasks.slice(0, 16) } }
+  const { error } = await desk.modern('subscriptions/listen', listen, DECLARED)
+  assert.match(error?.message ?? '', /tasks/)
+  const second = watch(desk, tasks.slice(0, 15), 71)
+  await desk.until('the second stream', () => second.heard().length > 0)
+  assert.equal(second.heard()[0]?.method, 'notifications/subscriptions/acknowledged')
+})
+
 test('a name that is no task of this client is told as unknown, whatever is wrong with it', async (t) => {
   const desk = await open(t, setup)
   const taskId = String((await begin(desk, 't-1')).result?.['taskId'])

@@ -64,6 +64,8 @@ const ERROR_BYTES = 64 * 1024
 /** How long a stream may take to end after what was wanted of it. */
 const LINGER_MS = 200
 const MAX_REDIRECTS = 3
+/** Answers of the greatest size that one server may have under way; of smaller ones it is more. */
+const MAX_HELD_ANSWERS = 8
 const MAX_RETRY_AFTER_S = 86_400
 
 /** What takes the body of a reply, and what it is when it is whole. */
@@ -80,6 +82,8 @@ type State = {
   taker: Taker | null
   over: boolean
   redirects: number
+  /** Its part of `site.held`. */
+  held: number
 }
 
 /** Sends one request. Never throws. */
@@ -95,17 +99,20 @@ export function send(site: Site, letter: Letter, ears: SendEars): Sending {
     taker: null,
     over: false,
     redirects: 0,
+    held: 0,
   }
   start(state, site.url)
   return {
     handed: () => state.passage?.handed() === true,
     stop() {
       state.over = true
+      holds(state, 0)
       state.passage?.stop()
     },
     finish() {
       if (state.over) return
       state.over = true
+      holds(state, 0)
       state.passage?.leave(LINGER_MS)
     },
     hold: (ms) => state.passage?.hold(ms),
@@ -135,7 +142,16 @@ function start(state: State, to: URL): void {
 function end(state: State, ending: Ending): void {
   if (state.over) return
   state.over = true
+  holds(state, 0)
   state.ears.end(ending)
+}
+
+/** So many bytes of this answer are held now. False when its server has too many under way. */
+function holds(state: State, bytes: number): boolean {
+  const { held } = state.site
+  held.bytes += bytes - state.held
+  state.held = bytes
+  return held.bytes <= MAX_HELD_ANSWERS * state.letter.limitBytes
 }
 
 function whole(state: State): void {
@@ -249,10 +265,17 @@ function stream(state: State, head: Head, reply: ReplyHead): Taker | null {
     },
     tooLong: () => refuse(state, head, `it says more than ${letter.limitBytes} bytes at once`),
   })
-  return { data: (chunk) => reader.push(chunk), body: () => NOTHING }
+  return {
+    data(chunk) {
+      reader.push(chunk)
+      if (!state.over && !holds(state, reader.held())) refuse(state, head, CROWDED)
+    },
+    body: () => NOTHING,
+  }
 }
 
 const NOTHING: Buffer = Buffer.alloc(0)
+const CROWDED = 'its answers that are under way have too many bytes together'
 const ENCODED = 'its reply is compressed, which was not asked for'
 const encoded = ({ headers }: ReplyHead): boolean =>
   (headers.get('content-encoding') ?? 'identity').toLowerCase() !== 'identity'
@@ -279,11 +302,12 @@ function gather(state: State, head: Head, reply: ReplyHead): Taker | null {
       }
       if (only !== null) held.add(only)
       only = null
-      if (bytes <= limit) {
+      if (bytes <= limit && holds(state, bytes)) {
         held.add(chunk)
         return
       }
       held.take()
+      if (bytes <= limit) return void refuse(state, head, CROWDED)
       // The status says enough; a refusal that needs more words is none that we know.
       refuse(state, head, success ? tooLong : `it answered with HTTP status ${head.status}`)
     },

@@ -23,6 +23,8 @@ export type SiteOptions = {
 /** A place that keeps its connections. `long`: a stream that stays open, which takes no place of a call. */
 export type Site = {
   readonly url: URL
+  /** Bytes of its answers that are not whole yet. */
+  readonly held: { bytes: number }
   readonly open: (to: URL, parcel: Parcel, ears: LaneEars, long: boolean) => Passage
   /** Why a redirect to this address is not followed; null when it is. */
   readonly refuses: (from: URL, to: URL) => string | null
@@ -45,6 +47,7 @@ export function site(options: SiteOptions): Site {
   const all = { calls: new Map<string, Lanes>(), long: new Map<string, Lanes>() }
   return {
     url,
+    held: { bytes: 0 },
     open(to, parcel, ears, long) {
       const pools = long ? all.long : all.calls
       let pool = pools.get(to.origin)

@@ -18,7 +18,11 @@ export type SseEars = {
 
 /** The reader of one stream. What is not ended by an empty line is no event, so the end of the stream needs
  *  no call. */
-export type SseReader = { readonly push: (chunk: Buffer) => void }
+export type SseReader = {
+  readonly push: (chunk: Buffer) => void
+  /** Bytes of what is not whole yet. */
+  readonly held: () => number
+}
 
 const LF = 0x0a
 const CR = 0x0d
@@ -69,6 +73,7 @@ export function sseReader(limit: number, ears: SseEars): SseReader {
     push(chunk) {
       if (!state.over && chunk.length > 0) push(state, chunk)
     },
+    held: () => (state.over ? 0 : state.dataBytes + state.pieceBytes),
   }
 }
 

@@ -191,3 +191,40 @@ test('a hundred calls at once share few connections, and each gets its own answe
   const ids = server.of('tools/call').map(({ body }) => body['id'])
   assert.equal(new Set(ids).size, 101)
 })
+
+test('answers of one server that are under way are held up to a limit, and what comes after them is taken', async (t) => {
+  let open = 0
+  const text = 'x'.repeat(15 * MIB)
+  const whole = onCall('whole', ({ reply, seen }) => {
+    const result = { content: [{ type: 'text', text }], resultType: 'complete' }
+    reply.writeHead(200, { 'content-type': 'application/json' })
+    reply.end(JSON.stringify({ jsonrpc: '2.0', id: seen.body['id'], result }))
+    return true
+  })
+  const halves = onCall('put', ({ reply }) => {
+    reply.writeHead(200, { 'content-type': 'application/json' })
+    reply.write(`{"jsonrpc":"2.0","id":1,"result":{"a":"${text}`)
+    open++
+    reply.once('close', () => open--)
+    return true
+  })
+  const server = await httpServer(t, {
+    script: (turn) => whole(turn) || halves(turn),
+  })
+  const rig = reach(t, server.url)
+  await rig.hello('s')
+  const calls = Array.from({ length: 12 }, () => {
+    const stop = new AbortController()
+    return { stop, attempt: call(rig, 'put', {}, { signal: stop.signal }) }
+  })
+  const refused = await Promise.race(calls.map(({ attempt }) => attempt))
+  assert.ok(
+    refused.kind === 'unknown' && /too many bytes/.test(refused.why),
+    JSON.stringify(refused),
+  )
+  assert.equal(textOf(await call(rig, 'echo', { text: 'x' })), 'x')
+  for (const { stop } of calls) stop.abort()
+  await Promise.all(calls.map(({ attempt }) => attempt))
+  await until(() => open === 0)
+  assert.equal(textOf(await call(rig, 'whole')), text)
+})

@@ -71,9 +71,8 @@ export function hmacOfPieces(key: Uint8Array): Digester {
   let bytes = 0
   return {
     add(piece) {
-      const buffer = Buffer.from(piece)
-      bytes += buffer.length
-      hmac.update(buffer)
+      bytes += Buffer.byteLength(piece)
+      hmac.update(piece)
     },
     end: () => ({ digest: hmac.digest('hex'), bytes }),
   }

@@ -11,8 +11,8 @@ import type { PolicySet } from '../policy/set.ts'
 import type { Clock, Digest, Store, Ticket, Turn, Upstreams, Watch } from '../ports.ts'
 
 /** Everything the hall touches. `policy` gives the set in force; `random` 32 fresh hex digits; `broken` is
- *  told of a record that failed where no caller waits any more; `turn` is for work that would hold up others; `views` remembers, a client and list, the
- *  digest of what was last shown, and is the hall's own. */
+ *  told of a record that failed where no caller waits any more; `turn` is for work that would hold up others;
+ *  `views` remembers, a client and list, the digest of what was last shown, and is the hall's own. */
 export type Doors = {
   readonly store: Store
   readonly upstreams: Upstreams

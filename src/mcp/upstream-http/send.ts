@@ -290,7 +290,7 @@ function gather(state: State, head: Head, reply: ReplyHead): Taker | null {
   // Most answers come in one piece. Of many, no views are kept: each would cost more than the byte it may hold,
   // and keep alive all that was read with it.
   let only: Buffer | null = null
-  const held = room(limit)
+  const held = room()
   let bytes = 0
   return {
     data(chunk) {
@@ -306,7 +306,7 @@ function gather(state: State, head: Head, reply: ReplyHead): Taker | null {
         held.add(chunk)
         return
       }
-      held.take()
+      held.drop(0)
       if (bytes <= limit) return void refuse(state, head, CROWDED)
       // The status says enough; a refusal that needs more words is none that we know.
       refuse(state, head, success ? tooLong : `it answered with HTTP status ${head.status}`)

@@ -71,17 +71,17 @@ type Gather = {
   takeDropped(): { readonly bytes: number; readonly edges: Edges }
 }
 
-/** The pieces of one unfinished line in one growing buffer; beyond `limit` only count and edges. */
+/** The pieces of one unfinished line; beyond `limit` only count and edges. */
 function gather(limit: number): Gather {
-  const held = room(limit)
+  const held = room()
   let edges: Edges | null = null
   let left = 0
 
   const drop = (piece: Buffer): void => {
     left += held.size() + piece.length
-    const before = held.take()
-    const head = edges?.head ?? edgesOf(Buffer.concat([before, piece])).head
-    const last = edges?.tail ?? before.subarray(-EDGE_BYTES)
+    const before = held.drop(EDGE_BYTES)
+    const head = edges?.head ?? edgesOf(Buffer.concat([before.head, piece])).head
+    const last = edges?.tail ?? before.tail
     const tail = Buffer.concat([last, piece.subarray(-EDGE_BYTES)]).subarray(-EDGE_BYTES)
     edges = { head, tail: Buffer.from(tail) }
   }

@@ -1,38 +1,80 @@
-// Pieces of one message put together in one growing buffer: what is kept is what came, however small its pieces.
+// Pieces of one message put together: what is kept is what came, however small its pieces, and nothing is moved
+// before the message is whole.
 
-/** Holds what came so far. Add no more than the limit that it was made with. */
+/** Holds what came so far. */
 export type Room = {
+  /** The room may keep `piece`. */
   readonly add: (piece: Buffer) => void
   readonly size: () => number
   /** What came, the caller's to keep; the room is empty again. */
   readonly take: () => Buffer
+  /** The room is empty again; gives the first and the last `bytes` of what came, which may overlap. */
+  readonly drop: (bytes: number) => { readonly head: Buffer; readonly tail: Buffer }
 }
 
-const FIRST_CAPACITY = 4096
+/** Smaller pieces are copied: a view of a few bytes costs more than they do, and keeps all that was read with it. */
+const LARGE_PIECE = 16 * 1024
+const FIRST_BLOCK = 4 * 1024
+const MAX_BLOCK = 64 * 1024
 const NOTHING: Buffer = Buffer.alloc(0)
 
-/** An empty room for up to `limit` bytes. */
-export function room(limit: number): Room {
-  let held: Buffer = NOTHING
+/** An empty room. */
+export function room(): Room {
+  let whole: Buffer[] = []
+  let block = NOTHING
+  let used = 0
   let size = 0
+  const seal = (): void => {
+    if (used > 0) whole.push(block.subarray(0, used))
+    block = NOTHING
+    used = 0
+  }
+  const empty = (): void => {
+    whole = []
+    size = 0
+  }
   return {
     add(piece) {
-      const wanted = size + piece.length
-      if (wanted > held.length) {
-        const capacity = Math.min(limit, Math.max(FIRST_CAPACITY, 2 * held.length, wanted))
-        const next = Buffer.allocUnsafe(capacity)
-        held.copy(next, 0, 0, size)
-        held = next
+      if (piece.length >= LARGE_PIECE) {
+        seal()
+        whole.push(piece)
+      } else {
+        if (used + piece.length > block.length) {
+          seal()
+          const wanted = Math.max(FIRST_BLOCK, piece.length, Math.min(size, MAX_BLOCK))
+          block = Buffer.allocUnsafeSlow(wanted)
+        }
+        piece.copy(block, used)
+        used += piece.length
       }
-      piece.copy(held, size)
-      size = wanted
+      size += piece.length
     },
     size: () => size,
     take() {
-      const whole = held.subarray(0, size)
-      held = NOTHING
-      size = 0
-      return whole
+      seal()
+      const [first = NOTHING] = whole
+      const all = whole.length > 1 ? Buffer.concat(whole, size) : first
+      empty()
+      return all
+    },
+    drop(bytes) {
+      seal()
+      const head = Buffer.concat(until(whole, bytes)).subarray(0, bytes)
+      const tail = Buffer.concat(until(whole.toReversed(), bytes).reverse()).subarray(-bytes)
+      empty()
+      return { head, tail }
     },
   }
+}
+
+/** The first of `blocks` that hold `bytes` together. */
+function until(blocks: readonly Buffer[], bytes: number): Buffer[] {
+  const found: Buffer[] = []
+  let size = 0
+  for (const one of blocks) {
+    if (size >= bytes) break
+    found.push(one)
+    size += one.length
+  }
+  return found
 }

@@ -1,5 +1,4 @@
-// Pieces of one message put together: what is kept is what came, however small its pieces, and nothing is moved
-// before the message is whole.
+// Pieces of one message, however small, put together once it is whole.
 
 /** Holds what came so far. */
 export type Room = {

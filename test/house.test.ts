@@ -9,6 +9,8 @@ import { dirname, join, posix } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
+import { CALL, PROTOCOL } from './sabotages.ts'
+
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const QUIET = ['policy', 'ledger', 'effect', 'egress']
 const NOUNS = ['call', 'canonical', 'decision', 'fault', 'json']
@@ -342,4 +344,10 @@ test('lock files are named in two places: whoever reads one by other means drops
 
 test('code made from text is made by the schema compiler alone', () => {
   assert.deepEqual(filesWith(/\beval\(|\bnew Function\b|\bnode:vm\b/), [])
+})
+
+test('each guard that sabotage takes away stands where it says, once', () => {
+  for (const { name, file, find } of [...CALL, ...PROTOCOL]) {
+    assert.equal(text(file).split(find).length, 2, name)
+  }
 })

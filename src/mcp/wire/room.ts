@@ -21,14 +21,22 @@ const NOTHING: Buffer = Buffer.alloc(0)
 export function room(): Room {
   let whole: Buffer[] = []
   let block = NOTHING
+  /** What of the block is not among the whole yet: from `from` to `used`. */
+  let from = 0
   let used = 0
   let size = 0
+  // The rest of the block serves on: small pieces between large ones must not cost a block each.
   const seal = (): void => {
-    if (used > 0) whole.push(block.subarray(0, used))
-    block = NOTHING
+    if (used > from) whole.push(block.subarray(from, used))
+    from = used
+  }
+  const renew = (next: Buffer): void => {
+    block = next
+    from = 0
     used = 0
   }
   const empty = (): void => {
+    renew(NOTHING)
     whole = []
     size = 0
   }
@@ -41,7 +49,7 @@ export function room(): Room {
         if (used + piece.length > block.length) {
           seal()
           const wanted = Math.max(FIRST_BLOCK, piece.length, Math.min(size, MAX_BLOCK))
-          block = Buffer.allocUnsafeSlow(wanted)
+          renew(Buffer.allocUnsafeSlow(wanted))
         }
         piece.copy(block, used)
         used += piece.length

@@ -46,3 +46,16 @@ test('what is dropped leaves its two ends', () => {
     { numRuns: 60 },
   )
 })
+
+test('small pieces between large ones do not cost a block each', () => {
+  const held = room()
+  const [large, small] = [Buffer.alloc(16 * 1024), Buffer.alloc(1)]
+  const before = process.memoryUsage().arrayBuffers
+  for (let at = 0; at < 1_000; at++) {
+    held.add(large)
+    held.add(small)
+  }
+  const grown = process.memoryUsage().arrayBuffers - before
+  assert.ok(grown < 8 * 1024 * 1024, `${grown} bytes`)
+  assert.equal(held.take().length, 1_000 * (16 * 1024 + 1))
+})
